@@ -27,14 +27,15 @@ import (
 	"github.com/vitrine-mcp/vitrine/store/storetest"
 )
 
-// documentedUser returns the rights of the user in docs/replicas.md.
-func documentedUser(t *testing.T) []string {
+// documentedUser returns the rights of a user in docs/replicas.md: the first one is for one server, the second one for a
+// cluster.
+func documentedUser(t *testing.T, which int) []string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/replicas.md")
 	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(page), "\nACL SETUSER vitrine ")
-	require.True(t, found)
-	line, _, _ := strings.Cut(rest, "\n")
+	users := strings.Split(string(page), "\nACL SETUSER vitrine ")
+	require.Len(t, users, 3)
+	line, _, _ := strings.Cut(users[1+which], "\n")
 	return strings.Fields(line)
 }
 
@@ -54,7 +55,7 @@ func withUser(t *testing.T, rights []string) *redistest.Server {
 
 // The user of docs/replicas.md can do all that the store does.
 func TestDocumentedUserSuffices(t *testing.T) {
-	server := withUser(t, documentedUser(t))
+	server := withUser(t, documentedUser(t, 0))
 	url := "redis://vitrine:secret@" + server.Addr()
 	storetest.Values(t, func(t *testing.T) store.Values { return open(t, url) }, time.Sleep)
 	storetest.Signals(t, func(t *testing.T) store.Signals { return open(t, url) })
@@ -67,7 +68,7 @@ func TestDocumentedUserSuffices(t *testing.T) {
 
 // Each right of the documented user is needed: without it a call fails and names what is missing.
 func TestEachDocumentedRightIsNeeded(t *testing.T) {
-	rights := documentedUser(t)
+	rights := documentedUser(t, 0)
 	for i, right := range rights {
 		if !strings.HasPrefix(right, "+") && !strings.HasPrefix(right, "~") && !strings.HasPrefix(right, "&") {
 			continue
@@ -123,7 +124,7 @@ func useAll(t *testing.T, s *redisstore.Store) error {
 }
 
 func TestWrongPassword(t *testing.T) {
-	server := withUser(t, documentedUser(t))
+	server := withUser(t, documentedUser(t, 0))
 	_, err := open(t, "redis://vitrine:guess@"+server.Addr()).Get(t.Context(), "key")
 	require.ErrorContains(t, err, "WRONGPASS")
 	require.NotContains(t, err.Error(), "guess")

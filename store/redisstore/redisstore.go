@@ -70,7 +70,8 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // Check returns an error if a server cannot be reached, or may delete values before their end, because
-// its maxmemory-policy is not noeviction ([ErrEvicts]). In a cluster it asks all masters.
+// its maxmemory-policy is not noeviction ([ErrEvicts]). In a cluster it asks all masters, and then returns an error if
+// there are no sharded channels (Redis 7.0 or later, or Valkey), or the user may not use them.
 func (s *Store) Check(ctx context.Context) error {
 	check := func(ctx context.Context, client redis.Cmdable) error {
 		info, err := client.Info(ctx, "memory").Result()
@@ -84,8 +85,12 @@ func (s *Store) Check(ctx context.Context) error {
 		}
 		return nil
 	}
-	if cluster, ok := s.client.(*redis.ClusterClient); ok {
-		return cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return check(ctx, master) })
+	if cluster := s.cluster(); cluster != nil {
+		err := cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return check(ctx, master) })
+		if err != nil {
+			return err
+		}
+		return s.checkChannels(ctx)
 	}
 	return check(ctx, s.client)
 }

@@ -24,15 +24,23 @@ const (
 	maxReconnectPause   = 2 * time.Second
 )
 
-// Publish implements [store.Signals]. Of one server it knows whether anybody listens. Of a cluster it does not,
-// because a server there counts only its own listeners.
+// Publish implements [store.Signals]. The server says how many listen to the channel. A cluster has sharded channels for
+// that: of others each of its servers counts only its own listeners.
 func (s *Store) Publish(ctx context.Context, channel string, message []byte) error {
-	cmd := redis.NewCmd(ctx, "publish", s.channels()+channel, message)
+	cluster, command := s.cluster(), "publish"
+	if cluster != nil {
+		command = "spublish"
+	}
+	cmd := redis.NewCmd(ctx, command, s.channels()+channel, message)
 	cmd.SetFirstKeyPos(1) // a cluster sends it to the server of the channel's slot, not to any one
 	if err := s.client.Process(ctx, unrepeated{cmd}); err != nil {
-		return fmt.Errorf("redisstore: publish: %w", err)
+		return fmt.Errorf("redisstore: publish: %w", s.explained(err))
 	}
-	if receivers, err := cmd.Int64(); err == nil && receivers == 0 && !s.isCluster() {
+	if receivers, err := cmd.Int64(); err == nil && receivers == 0 {
+		if cluster != nil {
+			// A server that was the master takes the message and does not count the listeners of the present one.
+			cluster.ReloadState(ctx)
+		}
 		return fmt.Errorf("redisstore: publish: %w", store.ErrNoReceiver)
 	}
 	return nil
@@ -41,15 +49,40 @@ func (s *Store) Publish(ctx context.Context, channel string, message []byte) err
 // channels returns the prefix of channels. In a cluster all are in one slot, so that senders and listeners
 // use the same server. The messages of different servers overtake each other.
 func (s *Store) channels() string {
-	if s.isCluster() {
-		return "{" + s.prefix + "}"
+	switch {
+	case s.cluster() == nil:
+		return s.prefix
+	case s.prefix == "" || s.prefix[0] == '}': // braces with nothing between them choose no slot
+		return "{_" + s.prefix + "}"
 	}
-	return s.prefix
+	return "{" + s.prefix + "}"
 }
 
-func (s *Store) isCluster() bool {
-	_, cluster := s.client.(*redis.ClusterClient)
+// cluster returns the client if it is one of a cluster, and nil otherwise.
+func (s *Store) cluster() *redis.ClusterClient {
+	cluster, _ := s.client.(*redis.ClusterClient)
 	return cluster
+}
+
+// explained returns what an error of SPUBLISH or SSUBSCRIBE means if the servers of a cluster do not know the command.
+func (s *Store) explained(err error) error {
+	if s.cluster() != nil && strings.Contains(strings.ToLower(err.Error()), "unknown command") {
+		return fmt.Errorf("the cluster has no sharded channels, and must run Redis 7.0 or later, or Valkey: %w", err)
+	}
+	return err
+}
+
+// checkChannels returns an error if this client may not listen or publish in the cluster, or its servers cannot.
+func (s *Store) checkChannels(ctx context.Context) error {
+	sub, err := (&listener{store: s, names: []string{s.channels()}}).subscribe(ctx)
+	if err != nil {
+		return fmt.Errorf("redisstore: check: %w", err)
+	}
+	defer sub.Close()
+	if err := s.Publish(ctx, "", nil); !errors.Is(err, store.ErrNoReceiver) {
+		return err
+	}
+	return nil // the master has changed meanwhile
 }
 
 // Listen implements [store.Signals]. Each call has a connection of its own. A message is lost only with
@@ -83,23 +116,63 @@ type listener struct {
 
 // subscribe returns a subscription after the server has confirmed all channels.
 func (l *listener) subscribe(ctx context.Context) (*redis.PubSub, error) {
-	sub := l.store.client.Subscribe(ctx) // does not connect
-	err := sub.Subscribe(ctx, l.names...)
-	for range l.names {
-		if err != nil {
-			break
+	cluster := l.store.cluster()
+	if cluster == nil {
+		sub := l.store.client.Subscribe(ctx) // does not connect
+		if err := l.confirm(ctx, sub, sub.Subscribe(ctx, l.names...)); err != nil {
+			return nil, err
 		}
-		var event any
-		event, err = sub.ReceiveTimeout(ctx, DefaultTimeout)
-		if _, confirmed := event.(*redis.Subscription); err == nil && !confirmed {
-			err = fmt.Errorf("the server has sent %T instead of a confirmation", event)
-		}
+		return sub, nil
+	}
+	sub, err := l.subscribeAtMaster(ctx, cluster)
+	if err != nil {
+		cluster.ReloadState(ctx) // another server may have the slot by now
+		return nil, l.store.explained(err)
+	}
+	return sub, nil
+}
+
+// subscribeAtMaster subscribes at the server to which senders publish. Another one of its shard would pass all messages
+// on, and the master would not count the listener.
+func (l *listener) subscribeAtMaster(ctx context.Context, cluster *redis.ClusterClient) (*redis.PubSub, error) {
+	master, err := cluster.MasterForKey(ctx, l.names[0])
+	if err != nil {
+		return nil, err
+	}
+	sub := master.SSubscribe(ctx) // does not connect
+	if err := l.confirm(ctx, sub, sub.SSubscribe(ctx, l.names...)); err != nil {
+		return nil, err
+	}
+	// From now on the server ends the subscription when it gives up the slot. What the client knows of the cluster may be
+	// older: then the server is not the master any more.
+	info, err := master.Info(ctx, "replication").Result()
+	if err == nil && !strings.Contains(info, "role:master") {
+		err = errors.New("the server has the channels as a replica of another one")
 	}
 	if err != nil {
 		sub.Close()
 		return nil, err
 	}
 	return sub, nil
+}
+
+// confirm waits until the server has confirmed all channels, unless it could not be asked. After an error it closes the
+// subscription.
+func (l *listener) confirm(ctx context.Context, sub *redis.PubSub, err error) error {
+	for range l.names {
+		if err != nil {
+			break
+		}
+		var event any
+		event, err = sub.ReceiveTimeout(ctx, DefaultTimeout)
+		if s, confirmed := event.(*redis.Subscription); err == nil && (!confirmed || strings.HasSuffix(s.Kind, "unsubscribe")) {
+			err = fmt.Errorf("the server has sent %v instead of a confirmation", event)
+		}
+	}
+	if err != nil {
+		sub.Close()
+	}
+	return err
 }
 
 // run hands messages over until ctx ends or the store is closed. It subscribes again after a failure.
@@ -129,8 +202,8 @@ func (l *listener) subscribeAgain(ctx context.Context) *redis.PubSub {
 	}
 }
 
-// read hands over what a subscription receives, until its connection fails or ctx ends. It closes the
-// subscription.
+// read hands over what a subscription receives, until its connection fails, the server ends it, or ctx ends. It closes
+// the subscription.
 func (l *listener) read(ctx context.Context, sub *redis.PubSub) {
 	defer sub.Close()
 	l.heard.Store(true)
@@ -143,10 +216,15 @@ func (l *listener) read(ctx context.Context, sub *redis.PubSub) {
 			return
 		}
 		l.heard.Store(true)
-		if message, ok := event.(*redis.Message); ok && ctx.Err() == nil {
-			l.busy.Store(true)
-			l.receive(strings.TrimPrefix(message.Channel, l.store.channels()), []byte(message.Payload))
-			l.busy.Store(false)
+		switch event := event.(type) {
+		case *redis.Subscription: // the server has given up the slot of the channels
+			return
+		case *redis.Message:
+			if ctx.Err() == nil {
+				l.busy.Store(true)
+				l.receive(strings.TrimPrefix(event.Channel, l.store.channels()), []byte(event.Payload))
+				l.busy.Store(false)
+			}
 		}
 	}
 }
