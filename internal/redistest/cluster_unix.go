@@ -25,7 +25,7 @@ type Cluster struct {
 // StartCluster runs so many masters without copies, with more flags of redis-server, and returns when they serve all slots.
 func StartCluster(tb testing.TB, suite string, masters int, flags ...string) *Cluster {
 	tb.Helper()
-	c := &Cluster{tb: tb, suite: suite, flags: append([]string{"--cluster-enabled", "yes"}, flags...)}
+	c := &Cluster{tb: tb, suite: suite, flags: append([]string{"--cluster-enabled", "yes", "--repl-ping-replica-period", "1"}, flags...)}
 	for i := range masters {
 		s := Start(tb, suite, c.flags...)
 		node := Dial(tb, s.Addr())
@@ -67,8 +67,9 @@ func (c *Cluster) AwaitCopy(s, master *Server) {
 		info := node.Do("INFO replication")[0]
 		return strings.Contains(info, fmt.Sprintf("master_port:%d\r\n", master.port)) && strings.Contains(info, "master_link_status:up")
 	})
-	c.awaitAll("node that knows a copy", func(node *Shell) bool {
-		return slices.ContainsFunc(node.Do("CLUSTER REPLICAS "+id(c.tb, master)), func(line string) bool { return strings.Contains(line, s.Addr()+"@") })
+	c.awaitAll("node that tells clients of a copy", func(node *Shell) bool { // it does so when the copy has read something
+		return strings.Contains(strings.Join(node.Do("CLUSTER REPLICAS "+id(c.tb, master)), "\n"), s.Addr()+"@") &&
+			slices.Contains(node.Do("CLUSTER SLOTS"), fmt.Sprint(s.port))
 	})
 }
 

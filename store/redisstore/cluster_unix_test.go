@@ -65,14 +65,14 @@ func TestClusterMovesTheChannels(t *testing.T) {
 	servers := redistest.StartCluster(t, suite, 3)
 	first := servers.Owner(signals)
 	copied := servers.AddCopy(first)
-	stale := func() *redisstore.Store {
+	connect := func() *redisstore.Store {
 		client := redis.NewClusterClient(&redis.ClusterOptions{
 			Addrs: servers.Addrs(), ContextTimeoutEnabled: true, ClusterStateReloadInterval: time.Hour,
 		})
 		t.Cleanup(func() { client.Close() })
 		return redisstore.New(client, redisstore.DefaultPrefix)
 	}
-	sender, idle, listener := stale(), stale(), stale()
+	sender, idle, listener := connect(), connect(), connect()
 	e := listen(t, listener, "a", "b")
 	heard := func(by *redisstore.Store, what string) {
 		t.Helper()
@@ -107,6 +107,7 @@ func TestClusterMovesTheChannels(t *testing.T) {
 		require.Eventually(t, func() bool { return len(e.missed) > 0 }, time.Minute, 10*time.Millisecond, c.name)
 		<-e.missed
 		heard(sender, c.name)
+		heard(connect(), c.name+", and the sender has just come")
 		require.ErrorIs(t, sender.Publish(t.Context(), "nobody", nil), store.ErrNoReceiver, c.name)
 	}
 	heard(idle, "after all")
