@@ -14,8 +14,7 @@ import (
 func TestReplicasThroughAFailover(t *testing.T) {
 	t.Parallel()
 	store := redistest.StartFailover(t, "e2e/redis")
-	adjusts := []adjust{sealed, withArgs("--store-timeout", "3s", "--event-timeout", "3s"),
-		withEnv("VITRINE_STORE=" + store.URL() + "&dial_timeout=3s&read_timeout=3s&write_timeout=3s&pool_timeout=3s")}
+	adjusts := []adjust{sealed, withStoreURL(store.URL())}
 	all := replicas(t, 3, adjusts...)
 	a, b, c := all[0], all[1], all[2]
 	deleted, session := a.initialize(t), a.initialize(t)

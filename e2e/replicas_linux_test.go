@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/vitrine-mcp/vitrine/internal/redistest"
@@ -24,12 +23,17 @@ func startStore(t *testing.T) *redistest.Server {
 // storeUser and storePassword are those of the configuration.
 const storeUser, storePassword = "vitrine", "vitrine-on-this-machine"
 
-// withStore gives a server the store at an address. Its patience with it is that of a machine on which much else
-// runs.
+// withStore gives a server the store at an address.
 func withStore(addr string) adjust {
-	timeouts := "dial_timeout=3s&read_timeout=3s&write_timeout=3s&pool_timeout=3s"
+	return withStoreURL("redis://" + storeUser + ":" + storePassword + "@" + addr + "/0?")
+}
+
+// withStoreURL gives a server the store with a URL, which has a query. Its patience with it is that of a machine on which
+// much else runs.
+func withStoreURL(url string) adjust {
+	timeouts := "&dial_timeout=3s&read_timeout=3s&write_timeout=3s&pool_timeout=3s"
 	return func(p *program) {
-		p.env = append(p.env, "VITRINE_STORE=redis://"+storeUser+":"+storePassword+"@"+addr+"/0?"+timeouts)
+		p.env = append(p.env, "VITRINE_STORE="+url+timeouts)
 		p.args = append(p.args, "--store-timeout", "3s", "--event-timeout", "3s")
 	}
 }
@@ -138,50 +142,8 @@ func (l *legacySession) where(t *testing.T) (replica string) {
 // What arrives at the wrong replica has its effect at the right one.
 func TestReplicasShareASession(t *testing.T) {
 	t.Parallel()
-	all, _ := sharing(t)
-	session := all[0].initialize(t)
-	for _, s := range all {
-		session.at(s).ask(t, call(1, "where", object{}))
-	}
-
-	t.Run("cancel", func(t *testing.T) {
-		slow := all[0].begin(t, session.headers(), call(7, "slow_compute", object{"seconds": 60}).inLegacy().frame())
-		all[0].awaitRunning(t, "slow_compute")
-		session.at(all[1]).tell(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
-		if a := slow.wait(t); a.Error == nil || a.Error.Code != -32800 {
-			t.Errorf("the cancelled call: %s", a.body)
-		}
-		if n := all[0].metrics(t).sum("vitrine_requests_cancelled_total", "cause", "client_cancel"); n != 1 {
-			t.Errorf("%v requests were cancelled by their client, want 1", n)
-		}
-	})
-	t.Run("level", func(t *testing.T) {
-		said := func(s *server) bool {
-			return strings.Contains(session.at(s).ask(t, call(2, "test_logging_tool", object{})).body, "notifications/message")
-		}
-		session.at(all[2]).ask(t, request{id: 3, method: "logging/setLevel", params: object{"level": "emergency"}})
-		for _, s := range all {
-			eventually(t, func() error {
-				if said(s) {
-					return fmt.Errorf("%s sends messages below the level", s.mcp)
-				}
-				return nil
-			})
-		}
-	})
-	t.Run("delete", func(t *testing.T) {
-		if a := all[1].send(t, http.MethodDelete, session.headers(), ""); a.status != http.StatusNoContent {
-			t.Fatalf("DELETE: %d %s", a.status, a.body)
-		}
-		for _, s := range all {
-			eventually(t, func() error {
-				if a := session.at(s).ask(t, call(4, "where", object{})); a.status != http.StatusNotFound {
-					return fmt.Errorf("after DELETE at another replica: %d %s", a.status, a.body)
-				}
-				return nil
-			})
-		}
-	})
+	all, _ := sharing(t, sharesAll...)
+	shareAll(t, all)
 }
 
 // Calls go on while the store is cut off, and a replica that dies takes no session along. When the store

@@ -34,6 +34,15 @@ func (l *legacySession) asks(t *testing.T, id int) *pending {
 // call.
 func (c *listener) answers(t *testing.T, calling *pending, at *server) {
 	t.Helper()
+	c.answer(t, at)
+	if a := calling.wait(t); !strings.Contains(a.text(), "action=decline") {
+		t.Fatalf("the call that asked: %d %s", a.status, a.body)
+	}
+}
+
+// answer expects a question on its own stream, and answers it at a server.
+func (c *listener) answer(t *testing.T, at *server) {
+	t.Helper()
 	asked := c.read(t)
 	for strings.HasSuffix(asked.Method, "/list_changed") { // of replicas that began later
 		asked = c.read(t)
@@ -42,9 +51,6 @@ func (c *listener) answers(t *testing.T, calling *pending, at *server) {
 		t.Fatalf("the own stream carries %s", asked)
 	}
 	c.at(at).tell(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"decline"}}`, asked.ID))
-	if a := calling.wait(t); !strings.Contains(a.text(), "action=decline") {
-		t.Fatalf("the call that asked: %d %s", a.status, a.body)
-	}
 }
 
 // A client that reads its own stream is asked there, whichever replicas serve the stream, its calls and its
