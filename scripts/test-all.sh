@@ -62,8 +62,8 @@ fi
 main_module() (
 	list=$(packages) || exit 1
 	code=0
-	# Those that take longest come first, so that none of them runs alone at the end.
-	go test -count=1 -timeout 10m -vet=off $race ./server ./internal/session ./internal/changes \
+	# Those that take longest come first, so that none of them runs alone at the end. Some wait for servers: three at a time.
+	go test -count=1 -timeout 10m -vet=off -p 3 $race ./server ./internal/session ./internal/changes \
 		$(say "$list" | sed '/\/internal\/archtest$/d; /\/server$/d; /\/internal\/session$/d; /\/internal\/changes$/d') || code=1
 	go test -count=1 -timeout 10m -vet=off ./internal/archtest || code=1
 	exit "$code"
@@ -94,7 +94,7 @@ fi
 # They drive real processes and mostly wait for those, so that more tests than there are cores
 # run at once.
 for module in $(nested_modules); do
-	step "tests of $module" test_module "$module" -vet=off -p 2 -parallel 6 -timeout 20m
+	step "tests of $module" test_module "$module" -vet=off -p 3 -parallel 6 -timeout 20m
 done
 
 say "== summary"
