@@ -17,15 +17,20 @@ func sharingCluster(t *testing.T, adjusts ...adjust) (all []*server, store *redi
 // signals is a name in the slot of the channels.
 const signals = "{vitrine:}"
 
-// Replicas share over a cluster all that they share over one server.
+// Replicas share over a cluster all that they share over one server, and what they share is at all of its masters.
 func TestReplicasShareACluster(t *testing.T) {
 	t.Parallel()
 	all, store := sharingCluster(t, sharesAll...)
 	shareAll(t, all)
 	for _, master := range store.Masters {
-		if redistest.Dial(t, master.Addr()).Number("DBSIZE") == 0 {
-			t.Errorf("%s has no values", master.Addr())
-		}
+		shell := redistest.Dial(t, master.Addr())
+		eventually(t, func() error {
+			all[0].initialize(t).ask(t, request{id: 1, method: "logging/setLevel", params: object{"level": "error"}})
+			if shell.Number("DBSIZE") == 0 {
+				return fmt.Errorf("%s has no values", master.Addr())
+			}
+			return nil
+		})
 	}
 }
 
