@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"slices"
+	"time"
 )
 
 // This file has a store that loses all values and events at once, and goes on: somebody has emptied it, or another
@@ -12,6 +13,7 @@ func (w *modelWorld) loseValues() bool {
 	w.rest()
 	w.note("the store loses all that it has")
 	w.losses.Add(1)
+	w.emptied = time.Now()
 	for _, c := range w.calls { // "the stream goes on and cannot be resumed"
 		c.sound = c.sound && c.client.answered() != ""
 	}

@@ -28,6 +28,9 @@ func (w *modelWorld) rest() {
 	for _, m := range w.modern {
 		m.check()
 	}
+	for _, k := range w.tasks {
+		k.check()
+	}
 	for _, s := range w.sessions {
 		w.checkOwn(s)
 	}
@@ -382,7 +385,9 @@ func (w *modelWorld) finish() {
 	for _, m := range w.openModern() {
 		m.order("finish")
 	}
+	w.endTasks()
 	w.settle(recovery)
+	w.finishTasks()
 	for _, c := range w.calls {
 		if c.resumable() && c.conn == nil && len(c.session.deletions) == 0 {
 			w.resumeAt(c, w.anyReplica())
@@ -399,6 +404,7 @@ func (w *modelWorld) finish() {
 			w.verify(c)
 		}
 	}
+	w.verifyTasks()
 	w.checkLevels()
 	for _, s := range w.sessions {
 		for _, r := range w.alive() {

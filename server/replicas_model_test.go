@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/cryptotest"
@@ -14,8 +15,8 @@ import (
 )
 
 // This is the random test of several replicas. A history is some dozens of commands: of clients (call, cancel,
-// answer, hang up, resume, delete, set a log level, subscribe, use a state, each at any replica), of handlers and programs
-// (say, ask, finish, update, notify), and of what goes wrong (a replica is killed, or has no store, or the store loses
+// answer, hang up, resume, delete, set a log level, subscribe, use a state, begin, read, answer and cancel a task, each at any
+// replica), of handlers and programs (say, ask, finish, update, notify), and of what goes wrong (a replica is killed, or has no store, or the store loses
 // all that it has). Calls are of both eras. A single process could only do what the oracle expects of them, but
 // for what docs/replicas.md does not promise. A failure prints the history and its seed, and
 //
@@ -30,7 +31,7 @@ var (
 
 const (
 	// shortHistories is how many histories the short form has.
-	shortHistories = 70
+	shortHistories = 45
 	// historyLength is how many commands a history has.
 	historyLength = 80
 )
@@ -77,7 +78,7 @@ func runHistory(t *testing.T, seed uint64) (w *modelWorld) {
 	}()
 	cryptotest.SetGlobalRandom(t, seed) // so that the pauses of replicas are those of the seed
 	synctest.Test(t, func(t *testing.T) {
-		w.t, w.began = t, time.Now()
+		w.t, w.began, w.over = t, time.Now(), make(chan struct{})
 		defer w.close()
 		w.begin()
 		for range historyLength {
@@ -135,6 +136,15 @@ var modelCommands = []modelCommand{
 	{"modern say", 3, (*modelWorld).modernSay},
 	{"modern finish", 2, (*modelWorld).finishModernCall},
 	{"modern hang up", 1, (*modelWorld).leaveModernCall},
+	{"begin a task", 5, (*modelWorld).beginTask},
+	{"a task says", 3, (*modelWorld).taskSays},
+	{"a task asks", 4, (*modelWorld).taskAsks},
+	{"a task finishes", 3, (*modelWorld).taskFinishes},
+	{"read a task", 8, (*modelWorld).getTask},
+	{"answer a task", 6, (*modelWorld).answerTask},
+	{"cancel a task", 2, (*modelWorld).cancelTask},
+	{"ask for the task of another", 3, (*modelWorld).touchTaskOfAnother},
+	{"wait for a lost task", 4, (*modelWorld).waitForLostTask},
 	{"kill", 1, (*modelWorld).kill},
 	{"start", 3, (*modelWorld).start},
 	{"cut off", 2, (*modelWorld).cutOff},
@@ -144,16 +154,29 @@ var modelCommands = []modelCommand{
 	{"wait", 5, (*modelWorld).wait},
 }
 
+// weight returns how often a command comes. Some histories are about tasks: with more of them, and more that goes wrong.
+func (w *modelWorld) weight(c modelCommand) int {
+	switch {
+	case !w.aboutTasks:
+		return c.weight
+	case strings.Contains(c.name, "task"):
+		return 5 * c.weight
+	case slices.Contains([]string{"kill", "cut off", "start", "heal"}, c.name):
+		return 3 * c.weight
+	}
+	return c.weight
+}
+
 // step does one random command. Sometimes the next one follows before this one has had all its effects.
 func (w *modelWorld) step() {
 	total := 0
 	for _, c := range modelCommands {
-		total += c.weight
+		total += w.weight(c)
 	}
 	for {
 		at := w.random.IntN(total)
 		for _, c := range modelCommands {
-			if at -= c.weight; at >= 0 {
+			if at -= w.weight(c); at >= 0 {
 				continue
 			}
 			if c.do(w) {

@@ -19,19 +19,23 @@ import (
 
 // A modelWorld has some replicas, their store, and their clients.
 type modelWorld struct {
-	t      *testing.T
-	random *rand.Rand
-	began  time.Time
-	store  store.Memory
-	losses atomic.Int64 // how often the store has lost all that it has
-	counts map[string]int
-	calm   bool // no replica loses the store
+	t          *testing.T
+	random     *rand.Rand
+	began      time.Time
+	store      store.Memory
+	losses     atomic.Int64 // how often the store has lost all that it has
+	counts     map[string]int
+	calm       bool          // no replica loses the store
+	aboutTasks bool          // of the history
+	emptied    time.Time     // when the store has lost all last
+	over       chan struct{} // closed at the end of the history
 
 	replicas []*modelReplica // also those that were killed
 	sessions []*modelSession
 	calls    []*modelCall
 	modern   []*modernCall
 	states   []*modelState
+	tasks    []*modelTask
 	checks   []func() // of rest
 	// notifications is how many there were, and the number of the last one.
 	notifications int
@@ -40,13 +44,15 @@ type modelWorld struct {
 	trace []string
 	// handlers are those of the calls of the tool work, by their keys.
 	handlers map[string]*modelHandler
+	// jobs are the calls that become tasks, by their keys.
+	jobs map[string]*modelTask
 	// logged is the number of the last event of each stream that the store has accepted.
 	logged map[string]uint64
 	broken []string // what must not happen, seen by other goroutines than that of the test
 }
 
 func newModelWorld(random *rand.Rand) *modelWorld {
-	w := &modelWorld{random: random, counts: map[string]int{}, handlers: map[string]*modelHandler{}, logged: map[string]uint64{}}
+	w := &modelWorld{random: random, counts: map[string]int{}, handlers: map[string]*modelHandler{}, jobs: map[string]*modelTask{}, logged: map[string]uint64{}}
 	w.store.Now = func() time.Time { return time.Now().Add(time.Duration(w.losses.Load()) * 10_000 * time.Hour) } // all lives end
 	return w
 }
@@ -61,13 +67,14 @@ func (w *modelWorld) wrong(format string, args ...any) {
 
 // A modelReplica is a server, and what the oracle knows of its process.
 type modelReplica struct {
-	name   string
-	srv    *server.Server
-	port   *modelPort
-	killed bool
-	ended  time.Time // when it was killed
-	cut    bool      // it is away from the store now
-	healed time.Time // when that ended last
+	name    string
+	srv     *server.Server
+	port    *modelPort
+	killed  bool
+	ended   time.Time // when it was killed
+	cut     bool      // it is away from the store now
+	healed  time.Time // when that ended last
+	outages []modelOutage
 }
 
 // recovery is how long a replica may take after an outage until it has told and heard everything.
@@ -83,7 +90,7 @@ func (w *modelWorld) allWell() bool {
 
 // begin starts the first replicas.
 func (w *modelWorld) begin() {
-	w.calm = w.random.IntN(3) == 0
+	w.calm, w.aboutTasks = w.random.IntN(3) == 0, w.random.IntN(3) == 0
 	for range 2 + w.random.IntN(2) {
 		w.addReplica()
 	}
@@ -99,7 +106,10 @@ func (w *modelWorld) addReplica() *modelReplica {
 	const forEver = 1000 * time.Hour
 	r := &modelReplica{name: name, port: port, srv: newReplica(w.t, server.WithSingleUseStates(),
 		server.WithStore(store.Store{Values: port, Signals: port, Events: port}),
-		server.WithLimits(server.Limits{OrphanGrace: -1, MaxRequestTimeout: forEver, SessionIdle: forEver, InitializeTimeout: forEver}))}
+		withReplicaTasks,
+		server.WithLimits(server.Limits{
+			OrphanGrace: -1, MaxRequestTimeout: forEver, SessionIdle: forEver, InitializeTimeout: forEver, TaskTTL: forEver, MaxTaskTTL: forEver,
+		}))}
 	server.AddTool(r.srv, server.Tool{Name: "work", Deadline: forEver}, func(ctx context.Context, call *server.Call, in struct {
 		Key string `json:"key"`
 	}) (string, error) {
@@ -116,6 +126,7 @@ func (w *modelWorld) addReplica() *modelReplica {
 	addLog(r.srv)
 	addThings(r.srv)
 	addTwo(r.srv)
+	w.addTasks(r)
 	w.replicas = append(w.replicas, r)
 	synctest.Wait()
 	return r
@@ -142,10 +153,11 @@ func (w *modelWorld) kill() bool {
 	if len(all) < 2 {
 		return false
 	}
-	r := pick(w, all)
+	r := w.anyVictim()
 	w.note("kill %s", r.name)
 	r.port.set(refuses, true)
 	r.killed, r.ended = true, time.Now()
+	r.loseStore(w, refuses)
 	for _, c := range w.calls {
 		if c.conn != nil && c.conn.at == r {
 			c.hangUp()
@@ -176,7 +188,7 @@ func (w *modelWorld) start() bool {
 // cutOff takes the store from a replica.
 func (w *modelWorld) cutOff() bool {
 	w.rest()
-	r := w.anyReplica()
+	r := w.anyVictim()
 	if r.cut || w.calm {
 		return false
 	}
@@ -184,6 +196,7 @@ func (w *modelWorld) cutOff() bool {
 	w.note("cut off %s: %s", r.name, fault)
 	r.cut = true
 	r.port.set(fault, true)
+	r.loseStore(w, fault)
 	w.unsound(r, fault == unanswered)
 	return true
 }
@@ -204,6 +217,7 @@ func (w *modelWorld) healReplica(r *modelReplica) {
 	for _, s := range w.sessions {
 		s.listener.loose = true
 	}
+	r.haveStore()
 	r.port.set(noFault, false)
 }
 
@@ -259,6 +273,7 @@ func (w *modelWorld) close() {
 			s.own.leave()
 		}
 	}
+	close(w.over)
 	for _, r := range w.replicas {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		_ = r.srv.Shutdown(ctx)
