@@ -367,11 +367,7 @@ func (w *modelWorld) deleteSession() bool {
 func (w *modelWorld) finish() {
 	w.rest()
 	w.note("the end: all replicas have the store")
-	for _, r := range w.alive() {
-		if r.cut {
-			w.healReplica(r)
-		}
-	}
+	w.healAll()
 	w.settle(recovery + time.Second)
 	for _, c := range w.calls { // what has no answer ends
 		if c.running() && !c.idle() {

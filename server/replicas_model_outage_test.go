@@ -11,12 +11,14 @@ import (
 type modelOutage struct {
 	from, to time.Time // to is zero while it lasts
 	fault    modelFault
-	// bare says that the lease of the replica may have been gone before.
-	bare bool
+	gone     time.Time // when the lease of the replica has lapsed, at the earliest
 }
 
 // lasts reports whether it has not ended before a time.
 func (o modelOutage) lasts(at time.Time) bool { return o.to.IsZero() || !o.to.Before(at) }
+
+// renewal is how long a replica may take after an outage until it has its lease: "the replicas that still run renew theirs within 11 s".
+const renewal = 12 * time.Second
 
 // loseStore notes that an outage begins.
 func (r *modelReplica) loseStore(w *modelWorld, fault modelFault) {
@@ -25,8 +27,14 @@ func (r *modelReplica) loseStore(w *modelWorld, fault modelFault) {
 	}
 	r.haveStore()
 	now := time.Now()
-	bare := r.without(now.Add(-recovery)) || now.Sub(w.emptied) < 10*time.Second
-	r.outages = append(r.outages, modelOutage{from: now, fault: fault, bare: bare})
+	gone := now.Add(10 * time.Second) // "a lease in the store, for 15 s, which it renews every 5 s"
+	if now.Sub(w.emptied) < 10*time.Second {
+		gone = w.emptied
+	}
+	if n := len(r.outages); n > 0 && r.outages[n-1].lasts(now.Add(-renewal)) {
+		gone = r.outages[n-1].gone
+	}
+	r.outages = append(r.outages, modelOutage{from: now, fault: fault, gone: gone})
 }
 
 // haveStore notes that it has ended.
@@ -53,18 +61,21 @@ func (r *modelReplica) goneSince() (since time.Time, gone bool) {
 	return o.from, o.to.IsZero() && o.fault != unanswered
 }
 
-// lost reports whether a replica may count as lost at some time after one time and not after another one.
-func (r *modelReplica) lost(after, until time.Time) bool {
+// lost reports whether one of some others may have found a replica lost at some time after one time and not after another
+// one: "If the lease is gone, it looks again 15 s later."
+func (r *modelReplica) lost(after, until time.Time, finders ...*modelReplica) bool {
 	return slices.ContainsFunc(r.outages, func(o modelOutage) bool {
-		// "A replica that runs tasks has a lease in the store, for 15 s, which it renews every 5 s. … If the lease is gone, it
-		// looks again 15 s later."
-		least := 25 * time.Second
-		if o.bare {
-			least = 10 * time.Second
+		last := until
+		if end := o.to.Add(renewal); !o.to.IsZero() && end.Before(last) {
+			last = end
 		}
-		// "the replicas that still run renew theirs within 11 s"
-		return !until.Before(o.from.Add(least)) && o.lasts(after.Add(-12*time.Second))
+		return last.After(after) && slices.ContainsFunc(finders, func(f *modelReplica) bool { return f != r && f.looked(o.gone, last.Add(-15*time.Second)) })
 	})
+}
+
+// looked reports whether a replica may have asked the store for something between two times.
+func (r *modelReplica) looked(from, to time.Time) bool {
+	return !from.After(to) && !slices.ContainsFunc(r.outages, func(o modelOutage) bool { return !o.from.After(from) && o.lasts(to) })
 }
 
 // anyVictim returns a replica for which something goes wrong, often one that runs a task.
@@ -75,4 +86,31 @@ func (w *modelWorld) anyVictim() *modelReplica {
 		}
 	}
 	return w.anyReplica()
+}
+
+// loseStoreEverywhere has the store be away from all replicas, until it is back at all of them.
+func (w *modelWorld) loseStoreEverywhere() bool {
+	w.rest()
+	if w.calm || w.storeAway {
+		return false
+	}
+	w.storeAway = true
+	fault := pick(w, []modelFault{refuses, hangs, unanswered})
+	for _, r := range w.alive() {
+		if !r.cut {
+			w.cutOffReplica(r, fault)
+		}
+	}
+	return true
+}
+
+// healAll gives the store back to all replicas.
+func (w *modelWorld) healAll() {
+	w.storeAway = false
+	for _, r := range w.alive() {
+		if r.cut {
+			w.note("heal %s", r.name)
+			w.healReplica(r)
+		}
+	}
 }

@@ -214,11 +214,15 @@ func (run *modelRun) check() {
 	switch cause := run.stopped(); {
 	case cause == nil:
 		k.checkCancelled(run)
+		// "A replica that was cut off or stopped for that long learns it when it comes back: the handler's context ends with
+		// mcp.ErrReplicaLost"
+		over := run != k.runs[len(k.runs)-1] || k.final != ""
+		require.False(t, over && !run.ended && !k.lost() && run.at.well(), "%s goes on, and its task does not need it", run)
 	case errors.Is(cause, mcp.ErrClientCancelled):
 		require.NotEmpty(t, k.cancels, "%s was not cancelled", run)
 	case errors.Is(cause, mcp.ErrReplicaLost):
 		// "A replica that was cut off or stopped for that long learns it when it comes back"
-		require.True(t, run.at.lost(run.began, time.Now()), "%s ends, and %s is not lost", run, run.at.name)
+		require.True(t, run.at.lost(run.began, time.Now(), k.world.replicas...), "%s ends, and %s is not lost", run, run.at.name)
 	default:
 		require.NoError(t, cause, "%s", run)
 	}

@@ -134,7 +134,7 @@ func (k *modelTask) checkEnd(a taskAnswer) {
 		require.Equal(w.t, mcp.TaskFailed, state.Status, a)
 		require.NotNil(w.t, state.Error, a)
 		require.Equal(w.t, string(mcp.CauseReplicaLost), state.Error.Data.Reason, a)
-		require.True(w.t, last.at.lost(k.open, k.ended) || w.mayHaveClaimed(k.created), "%s is not lost: %s", last.at.name, a)
+		require.True(w.t, last.at.lost(k.open, k.ended, w.replicas...) || w.mayHaveClaimed(k.created), "%s is not lost: %s", last.at.name, a)
 		if k.tool == restartableJobTool {
 			// "It begins at most max_task_runs times (3)… Then the task fails with replica_lost"
 			require.True(w.t, len(k.runs) == maxRuns || w.mayHaveClaimed(k.created), "%s may begin again: %s", k.key, a)
@@ -237,7 +237,7 @@ func (k *modelTask) check() {
 		require.LessOrEqual(w.t, i, maxRuns-1, "%s begins too often", k.key)
 		require.True(w.t, k.final == "" || !run.began.After(k.ended), "%s begins after the end of its task", run)
 		hidden := w.mayHaveClaimed(k.created)
-		require.True(w.t, before.at.lost(run.began, run.began) || hidden, "%s begins, and %s is not lost", run, before.at.name)
+		require.True(w.t, before.at.lost(run.began.Add(-1), run.began, run.at) || hidden, "%s begins, and %s is not lost", run, before.at.name)
 		require.True(w.t, before.at != run.at || before.ended, "%s begins before the earlier one at %s has ended", run, run.at.name)
 	}
 }

@@ -148,6 +148,7 @@ var modelCommands = []modelCommand{
 	{"kill", 1, (*modelWorld).kill},
 	{"start", 3, (*modelWorld).start},
 	{"cut off", 2, (*modelWorld).cutOff},
+	{"lose the store everywhere", 1, (*modelWorld).loseStoreEverywhere},
 	{"heal", 4, (*modelWorld).heal},
 	{"miss signals", 1, (*modelWorld).missSignals},
 	{"lose all values", 1, (*modelWorld).loseValues},
@@ -157,6 +158,8 @@ var modelCommands = []modelCommand{
 // weight returns how often a command comes. Some histories are about tasks: with more of them, and more that goes wrong.
 func (w *modelWorld) weight(c modelCommand) int {
 	switch {
+	case w.storeAway && c.name == "heal":
+		return 4 * c.weight
 	case !w.aboutTasks:
 		return c.weight
 	case strings.Contains(c.name, "task"):

@@ -26,6 +26,7 @@ type modelWorld struct {
 	losses     atomic.Int64 // how often the store has lost all that it has
 	counts     map[string]int
 	calm       bool          // no replica loses the store
+	storeAway  bool          // from all replicas
 	aboutTasks bool          // of the history
 	emptied    time.Time     // when the store has lost all last
 	over       chan struct{} // closed at the end of the history
@@ -192,16 +193,24 @@ func (w *modelWorld) cutOff() bool {
 	if r.cut || w.calm {
 		return false
 	}
-	fault := pick(w, []modelFault{refuses, hangs, unanswered})
+	w.cutOffReplica(r, pick(w, []modelFault{refuses, hangs, unanswered}))
+	return true
+}
+
+func (w *modelWorld) cutOffReplica(r *modelReplica, fault modelFault) {
 	w.note("cut off %s: %s", r.name, fault)
 	r.cut = true
 	r.port.set(fault, true)
 	r.loseStore(w, fault)
 	w.unsound(r, fault == unanswered)
-	return true
 }
 
 func (w *modelWorld) heal() bool {
+	if w.storeAway {
+		w.rest()
+		w.healAll()
+		return true
+	}
 	r := w.anyReplica()
 	if !r.cut {
 		return false
