@@ -2,8 +2,10 @@ package server_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
+	"testing/cryptotest"
 	"testing/synctest"
 	"time"
 
@@ -145,5 +147,34 @@ func TestTakeoverWhileTheStoreIsAway(t *testing.T) {
 		for _, created := range []mcp.Task{task, other} {
 			require.Equal(t, "done", r.state(t, 1, created).Result.Text())
 		}
+	})
+}
+
+// An outage that comes while a replica waits for the lease of another one says nothing about that: when the store is back, the
+// lease is looked for anew, twice.
+func TestOutageBetweenTheTwoLooksForALease(t *testing.T) {
+	cryptotest.SetGlobalRandom(t, 2) // so that the other replica renews its lease after the next look
+	inRestartingReplicas(t, func(t *testing.T, r *restarting) {
+		first, task := r.start(t)
+		raw, err := r.links[0].Get(t.Context(), "task/{"+task.TaskID+"}")
+		require.NoError(t, err)
+		var record struct{ Replica string }
+		require.NoError(t, json.Unmarshal(raw, &record))
+		require.NoError(t, r.links[0].Memory.Update(t.Context(), "replica/{"+record.Replica+"}",
+			func([]byte) ([]byte, time.Duration, error) { return nil, 0, nil }))
+		require.Equal(t, mcp.TaskWorking, r.state(t, 1, task).Status)
+		for _, l := range r.links {
+			l.cut.Store(true)
+		}
+		time.Sleep(44 * time.Second)
+		for _, l := range r.links {
+			l.cut.Store(false)
+		}
+		time.Sleep(2 * time.Minute)
+		r.nobody(t)
+		require.NoError(t, first.ctx.Err())
+		first.finish("done")
+		synctest.Wait()
+		require.Equal(t, "done", r.state(t, 1, task).Result.Text())
 	})
 }
