@@ -168,8 +168,9 @@ func (s *Session) correctOwn(shared SharedState) {
 
 // placeOf returns the other replica with the latest own stream. read asks for one that the client reads.
 func (st *state) placeOf(read bool) ownPlace {
-	for _, own := range slices.Backward(st.shared.Streams) {
-		p := ownPlace{own.Replica, st.shared.Revision}
+	shared := st.sharedState()
+	for _, own := range slices.Backward(shared.Streams) {
+		p := ownPlace{own.Replica, shared.Revision}
 		if (own.Read || !read) && !slices.Contains(st.refused, p) {
 			return p
 		}
@@ -180,7 +181,7 @@ func (st *state) placeOf(read bool) ownPlace {
 // refuse notes that a replica did not have the own stream, until there is another state.
 func (s *Session) refuse(p ownPlace) {
 	s.update(func(st *state) {
-		if st.shared.Revision == p.revision {
+		if st.sharedState().Revision == p.revision {
 			st.refused = append(st.refused, p)
 		}
 	})

@@ -82,7 +82,7 @@ type state struct {
 	ready    bool                  // notifications/initialized has come
 	cause    mcp.Cause             // of the teardown
 	logLevel mcp.LoggingLevel      // that the client wants to be told of, or ""
-	shared   SharedState           // the latest with other replicas; its streams are those of the others
+	shared   *SharedState          // the latest with other replicas, see sharedState; nil before the first
 	unshared []func(*SharedState)  // changes of that which they do not know
 	// overtaking is the latest state of another replica that came while there were such changes, or nil.
 	overtaking *SharedState

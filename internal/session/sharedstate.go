@@ -97,7 +97,7 @@ func (s *Session) Share(change func(*SharedState)) {
 func (s *Session) shareAll(lost bool) {
 	var changes []func(*SharedState)
 	var known SharedState
-	s.update(func(st *state) { changes, known = st.unshared, st.shared })
+	s.update(func(st *state) { changes, known = st.unshared, st.sharedState() })
 	moves := s.moves.Load()
 	if len(changes) == 0 && moves == s.movesTold && !lost {
 		return
@@ -117,7 +117,11 @@ func (s *Session) shareAll(lost bool) {
 		return
 	}
 	s.movesTold = moves
-	s.update(func(state *state) { state.shared.Lineage = st.Lineage }) // what it had, st has as well
+	s.update(func(state *state) {
+		if state.shared != nil {
+			state.shared.Lineage = st.Lineage // what it had, st has as well
+		}
+	})
 	var overtaking *SharedState
 	s.update(func(st *state) {
 		st.unshared = st.unshared[len(changes):]
@@ -130,6 +134,14 @@ func (s *Session) shareAll(lost bool) {
 	if overtaking != nil {
 		_ = s.apply(*overtaking)
 	}
+}
+
+// sharedState returns the latest state that a session shares with other replicas. Its streams are those of the others.
+func (st *state) sharedState() (known SharedState) {
+	if st.shared != nil {
+		known = *st.shared
+	}
+	return known
 }
 
 // hasLost reports whether a store that has this state has lost the known one.
@@ -172,7 +184,7 @@ func (c *Core) RestoreState(id string) {
 	s.sharing.Lock()
 	defer s.sharing.Unlock()
 	var known SharedState
-	s.update(func(st *state) { known = st.shared })
+	s.update(func(st *state) { known = st.sharedState() })
 	if st, err := c.elsewhere.State(context.Background(), id); err == nil && !st.Ended && st.hasLost(known) {
 		s.shareAll(true)
 	}
@@ -228,8 +240,9 @@ func (s *Session) apply(st SharedState) (lost bool) {
 	s.update(func(state *state) {
 		state.refused = nil
 		if state.phase == sessionOpen {
-			lost = st.hasLost(state.shared)
-			newer = !lost && st.Revision > state.shared.Revision
+			known := state.sharedState()
+			lost = st.hasLost(known)
+			newer = !lost && st.Revision > known.Revision
 		}
 		if newer && len(state.unshared) > 0 { // a change of this replica is on its way, maybe to an earlier state
 			if state.overtaking == nil || st.Revision > state.overtaking.Revision {
@@ -238,8 +251,9 @@ func (s *Session) apply(st SharedState) (lost bool) {
 			newer = false
 		}
 		if newer {
-			state.shared = st
-			state.shared.Streams = st.othersOwn(s.core.elsewhere.Replica())
+			known := st
+			known.Streams = st.othersOwn(s.core.elsewhere.Replica())
+			state.shared = &known
 		}
 	})
 	if newer {
