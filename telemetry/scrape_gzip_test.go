@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"math"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -276,12 +277,16 @@ func TestScrapeKeepsNothing(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	live()
-	live() // nothing is left of other tests
-	scrapeWith(h, discarded{http.Header{}}, "Accept-Encoding", "gzip")
-	kept := live()
-	live()
-	require.Less(t, kept-live(), int64(400<<10))
+	least := int64(math.MaxInt64)
+	for range 5 { // goroutines of other tests may still be about to end
+		live()
+		live()
+		scrapeWith(h, discarded{http.Header{}}, "Accept-Encoding", "gzip")
+		kept := live()
+		live()
+		least = min(least, kept-live())
+	}
+	require.Less(t, least, int64(400<<10))
 }
 
 // discarded is a response writer that discards the answer.
