@@ -4,7 +4,7 @@ import "github.com/vitrine-mcp/vitrine/telemetry"
 
 // replicas returns the alerts about replicas and the store that they share.
 func replicas(c *config, s source) []rule {
-	return []rule{down(c, s), replicaDown(c, s), storeAway(c, s), storeFailing(c, s), storeEvicts(c, s), tasksLost(c, s), tasksUnstored(c, s), streamsFenced(c, s)}
+	return []rule{down(c, s), replicaDown(c, s), storeAway(c, s), storeRefuses(c, s), storeFailing(c, s), storeEvicts(c, s), tasksLost(c, s), tasksUnstored(c, s), streamsFenced(c, s)}
 }
 
 // scraped are the servers that Prometheus wants to scrape and has scraped within a day: 1, or 0 for one that does not
@@ -35,7 +35,7 @@ func replicaDown(c *config, s source) rule {
 		For: "2m", Labels: map[string]string{"severity": ticket},
 		Annotations: c.annotations("18-a-replica-was-lost",
 			"{{ $labels.instance }}, a server of {{ $labels.job }}, cannot be scraped, and others can",
-			"It has ended, or its admin listener cannot be reached. What started it, and the end of its log, say which."),
+			"It has ended, hangs or is stopped, or its admin listener cannot be reached. The error of the scrape (/api/v1/targets) and the end of its log say which."),
 	}
 }
 
@@ -46,8 +46,24 @@ func storeAway(c *config, s source) rule {
 		Expr:  "max by (namespace, job, instance) (" + s.of(telemetry.MetricStoreAway) + ") > 60",
 		For:   "1m", Labels: map[string]string{"severity": page},
 		Annotations: c.annotations("19-one-replica-is-cut-off-from-the-store",
-			"The store of {{ $labels.instance }} has not answered for {{ $value | humanizeDuration }}",
+			"The store of {{ $labels.instance }} has not answered it for {{ $value | humanizeDuration }}",
 			"Calls go on, but not those that become tasks, nor requests about tasks. Cancellations, answers to questions, deleted sessions and changes that arrive at another replica have no effect there: docs/replicas.md. The log has the error: store.away."),
+	}
+}
+
+// storeRefuses alerts on operations that a store refuses, which is an answer: it does not count as away, and no outage is
+// among them.
+func storeRefuses(c *config, s source) rule {
+	refused := "sum by (namespace, job, instance, operation) (increase(" + s.of(telemetry.MetricStoreOperations, is("outcome", "refused")) + "[5m]))"
+	return rule{
+		Alert: "VitrineStoreRefuses",
+		Expr: refused + "\n" +
+			"  / sum by (namespace, job, instance, operation) (increase(" + s.of(telemetry.MetricStoreOperations, isNot("outcome", "skipped")) + "[5m])) > 0.5\n" +
+			"and " + refused + " >= 3",
+		For: "2m", Labels: map[string]string{"severity": page},
+		Annotations: c.annotations("21-the-store-refuses-some-operations",
+			"The store of {{ $labels.instance }} refuses {{ $value | humanizePercentage }} of the operations {{ $labels.operation }}",
+			"It is full, only reads, or lacks a right for the user of the servers. Tasks, streams that can be resumed, or what is for other replicas fail: docs/replicas.md. The log has the error: store.failing."),
 	}
 }
 
@@ -64,7 +80,7 @@ func storeFailing(c *config, s source) rule {
 		For: "7m", Labels: map[string]string{"severity": page},
 		Annotations: c.annotations("21-the-store-refuses-some-operations",
 			"{{ $value | humanizePercentage }} of the operations {{ $labels.operation }} of the store of {{ $labels.instance }} fail, and others do not",
-			"The store is full, only reads, or lacks a right for the user of the servers. Tasks, streams that can be resumed, or what is for other replicas fail: docs/replicas.md. The log has the error: store.failing."),
+			"They take too long, or the store cannot do them. Tasks, streams that can be resumed, or what is for other replicas fail: docs/replicas.md. The log has the error: store.failing."),
 	}
 }
 

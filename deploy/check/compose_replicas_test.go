@@ -145,7 +145,7 @@ func TestComposeReplicasShareAStore(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "redis:6379", store.Host)
 	password, _ := store.User.Password()
-	rights := submatches(regexp.MustCompile(`(?m)^ACL SETUSER vitrine on >secret (.*)$`), string(readFile(t, rootDir+"/docs/replicas.md")))
+	rights := submatches(regexp.MustCompile(`(?m)^ACL SETUSER vitrine on >secret (.* &vitrine:.*)$`), string(readFile(t, rootDir+"/docs/replicas.md")))
 	require.Len(t, rights, 1)
 	require.Contains(t, conf, "\nuser "+store.User.Username()+" on >"+password+" "+rights[0]+"\n")
 }

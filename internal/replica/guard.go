@@ -36,15 +36,15 @@ type guard struct {
 	logger  *slog.Logger // names the store
 	failed  func()       // called after each failure
 
-	mu        sync.Mutex        // guards the rest
-	calls     map[string]*calls // by operation
-	failures  int               // in a row
-	succeeded time.Time         // the last time that a call did
-	pause     time.Duration
-	openTo    time.Time // until then nothing is tried
-	probing   bool      // one call tries
-	away      time.Time // when the breaker opened; zero: it is closed
-	logged    time.Time // when the log has said last that it is open
+	mu       sync.Mutex        // guards the rest
+	calls    map[string]*calls // by operation
+	failures int               // in a row
+	answered time.Time         // the last time that the store has done so
+	pause    time.Duration
+	openTo   time.Time // until then nothing is tried
+	probing  bool      // one call tries
+	away     time.Time // when the breaker opened; zero: it is closed
+	logged   time.Time // when the log has said last that it is open
 }
 
 // calls are what a guard knows of the calls of one operation.
@@ -57,15 +57,15 @@ type calls struct {
 	logged   time.Time // when the log has said last that they fail
 }
 
-// noteFailure counts a failure. It reports whether the log shall say now that this operation fails while others, of which
-// the last one was at a time, succeed: a store that is full or denies a right does not count as away. A failure long after
+// noteFailure counts a failure. It reports whether the log shall say now that this operation fails while the store
+// answers, the last time at a time: a store that is full or denies a right does not count as away. A failure long after
 // the one before is the first one again.
-func (c *calls) noteFailure(now, succeeded time.Time) (log bool) {
+func (c *calls) noteFailure(now, answered time.Time) (log bool) {
 	if c.failures++; c.failures == 1 || now.Sub(c.latest) > failingAgain {
 		c.failures, c.first = 1, now
 	}
 	c.latest = now
-	log = c.failures >= failuresToOpen && succeeded.After(c.first) && now.Sub(c.logged) >= logRepeats
+	log = c.failures >= failuresToOpen && answered.After(c.first) && now.Sub(c.logged) >= logRepeats
 	if log {
 		c.logged = now
 	}
@@ -135,23 +135,28 @@ func (g *guard) enter(op string) (probe, ok bool) {
 // leave counts a call and works the breaker.
 func (g *guard) leave(op string, probe bool, err error, took time.Duration) {
 	g.mu.Lock()
-	now, of := time.Now(), g.calls[op]
+	now, of, refused := time.Now(), g.calls[op], errors.Is(err, store.ErrRefused)
 	of.took += took
 	switch {
 	case err == nil:
 		of.outcomes[session.StoreOK]++
+	case refused:
+		of.outcomes[session.StoreRefused]++
 	case errors.Is(err, context.DeadlineExceeded):
 		of.outcomes[session.StoreTimedOut]++
 	default:
 		of.outcomes[session.StoreFailed]++
 	}
-	away, lasted := g.work(now, probe, err)
+	away, lasted := g.work(now, probe, err == nil || refused)
 	failing := false
 	switch {
 	case err == nil:
-		of.failures, g.succeeded = 0, now
+		of.failures, g.answered = 0, now
+	case refused:
+		g.answered = now
+		fallthrough
 	case g.away.IsZero(): // an outage says nothing of one operation
-		failing = of.noteFailure(now, g.succeeded)
+		failing = of.noteFailure(now, g.answered)
 	}
 	failures, since := of.failures, now.Sub(of.first)
 	g.mu.Unlock()
@@ -168,14 +173,14 @@ func (g *guard) leave(op string, probe bool, err error, took time.Duration) {
 	}
 }
 
-// work works the breaker after a call. It reports whether the log shall say that the store is away, or, if lasted is not
+// work works the breaker after a call, which the store has answered or not. It reports whether the log shall say that the store is away, or, if lasted is not
 // 0, that it is back, and for how long it was away. The caller must hold g.mu.
-func (g *guard) work(now time.Time, probe bool, err error) (away bool, lasted time.Duration) {
+func (g *guard) work(now time.Time, probe, answered bool) (away bool, lasted time.Duration) {
 	if probe {
 		g.probing = false
 	}
 	switch {
-	case err == nil:
+	case answered:
 		if g.failures = 0; !g.away.IsZero() {
 			lasted = max(now.Sub(g.away), 1)
 			g.away, g.pause = time.Time{}, 0

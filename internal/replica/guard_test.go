@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"regexp"
 	"strings"
@@ -177,6 +178,45 @@ func TestGuardLogsWhatAStoreRefuses(t *testing.T) {
 			"WARN msg=store.away operation=append error=OOM lasted=0s",
 			"INFO msg=store.back lasted=10s",
 		}, linesOf(&log), "failures of an outage do not count, nor those of long ago")
+	})
+}
+
+// A store that refuses all that it is asked, such as one that is full and has nothing to read, answers: it is not away. The
+// log says what it refuses. An answer ends an outage, also a refusal.
+func TestGuardOfAStoreThatRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		failures := 0
+		g := newGuard(time.Second, slog.New(slog.NewTextHandler(&log, nil)))
+		g.failed = func() { failures++ }
+		full := fmt.Errorf("%w: OOM", store.ErrRefused)
+		do := func(err error) {
+			_ = g.do(t.Context(), session.StoreLease, nil, func(context.Context) error { return err })
+		}
+		for range 10 {
+			do(full)
+			require.False(t, g.isAway())
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, 10, failures, "what could not be done is tried again")
+		require.Equal(t, []string{
+			`WARN msg=store.failing operation=lease error="store: the operation is refused: OOM" failures=5 lasted=4s`,
+		}, linesOf(&log))
+		log.Reset()
+		for range failuresToOpen {
+			do(errors.New("down"))
+		}
+		require.True(t, g.isAway())
+		time.Sleep(longestPause)
+		do(full)
+		require.False(t, g.isAway())
+		require.Equal(t, []string{
+			"WARN msg=store.away operation=lease error=down lasted=0s",
+			"INFO msg=store.back lasted=10s",
+		}, linesOf(&log)[:2])
+		var info session.StoreInfo
+		g.describe(&info)
+		require.Equal(t, map[string]uint64{session.StoreRefused: 11, session.StoreFailed: failuresToOpen}, info.Operations[session.StoreLease])
 	})
 }
 

@@ -200,7 +200,7 @@ func (l *Link) Deliver(caller share.Key, m session.Signal) (sent, tried bool) {
 		return false, false
 	}
 	err := <-done
-	return err == nil, !errors.Is(err, errAway)
+	return err == nil, !errors.Is(err, errAway) && !errors.Is(err, store.ErrRefused)
 }
 
 // channelOf returns the channel of a signal.

@@ -65,11 +65,14 @@ const (
 	StoreOK       = "ok"
 	StoreFailed   = "failed"
 	StoreTimedOut = "timed_out"
+	StoreRefused  = "refused" // the store has answered that it does not make it
 	StoreSkipped  = "skipped" // it was not made, because the store is away
 )
 
 // StoreOutcomes lists them. The caller owns the slice.
-func StoreOutcomes() []string { return []string{StoreOK, StoreFailed, StoreTimedOut, StoreSkipped} }
+func StoreOutcomes() []string {
+	return []string{StoreOK, StoreFailed, StoreTimedOut, StoreRefused, StoreSkipped}
+}
 
 // What becomes of a signal to or from other replicas.
 const (

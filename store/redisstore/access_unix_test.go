@@ -80,6 +80,7 @@ func TestEachDocumentedRightIsNeeded(t *testing.T) {
 			err := useAll(t, s)
 			require.Error(t, err)
 			require.Regexp(t, "NOPERM|user executing the script can't run this command", err.Error())
+			require.ErrorIs(t, err, store.ErrRefused)
 		})
 	}
 }

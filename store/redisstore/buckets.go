@@ -47,7 +47,7 @@ func (s *Store) Take(ctx context.Context, key string, b store.Bucket, spent, mor
 		b.Burst, max(1, b.Fill.Microseconds()), spent, more, longestLife.Milliseconds())
 	said, err := cmd.Slice()
 	if err != nil {
-		return t, fmt.Errorf("redisstore: take: %w", err)
+		return t, fault("take", err)
 	}
 	if len(said) == 2 {
 		taken, counted := said[0].(int64)

@@ -95,7 +95,7 @@ func (s *Store) Append(ctx context.Context, session string, e store.Event, b sto
 	said, err := cmd.StringSlice()
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("redisstore: append: %w", err)
+		return nil, fault("append", err)
 	case len(said) == 1:
 		return nil, fmt.Errorf("%w: event %d does not follow the last one", store.ErrEventFenced, e.Seq)
 	}
@@ -103,7 +103,7 @@ func (s *Store) Append(ctx context.Context, session string, e store.Event, b sto
 	for ; len(said) >= 3; said = said[3:] {
 		out := store.EvictedEvent{Stream: said[1], ByBytes: said[0] == "bytes"}
 		if _, err := fmt.Sscan(said[2], &out.Seq); err != nil {
-			return nil, fmt.Errorf("redisstore: append: %w", err)
+			return nil, fault("append", err)
 		}
 		evicted = append(evicted, out)
 	}
@@ -114,20 +114,20 @@ func (s *Store) Append(ctx context.Context, session string, e store.Event, b sto
 func (s *Store) After(ctx context.Context, session, stream string, seq uint64) ([]store.Event, error) {
 	said, err := s.run(ctx, afterScript, afterSource, s.eventsKey(session), stream, seq).StringSlice()
 	if err != nil {
-		return nil, fmt.Errorf("redisstore: after: %w", err)
+		return nil, fault("after", err)
 	}
 	if len(said) == 0 {
 		return nil, nil
 	}
 	var first uint64
 	if _, err := fmt.Sscan(said[0], &first); err != nil {
-		return nil, fmt.Errorf("redisstore: after: %w", err)
+		return nil, fault("after", err)
 	}
 	events := make([]store.Event, 0, len(said)-1)
 	for i, text := range said[1:] {
 		e, err := decodeEvent(text)
 		if err != nil {
-			return nil, fmt.Errorf("redisstore: after: %w", err)
+			return nil, fault("after", err)
 		}
 		e.Stream, e.Seq = stream, first+uint64(i)
 		events = append(events, e)
@@ -138,7 +138,7 @@ func (s *Store) After(ctx context.Context, session, stream string, seq uint64) (
 // Delete implements [store.EventLog].
 func (s *Store) Delete(ctx context.Context, session string) error {
 	if err := s.once(ctx, "del", s.eventsKey(session)).Err(); err != nil {
-		return fmt.Errorf("redisstore: delete: %w", err)
+		return fault("delete", err)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (s *Store) Close() error { return s.client.Close() }
 // Ping returns an error if the server does not answer. In a cluster it asks one of its servers.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.client.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("redisstore: ping: %w", err)
+		return fault("ping", err)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func (s *Store) Check(ctx context.Context) error {
 	check := func(ctx context.Context, client redis.Cmdable) error {
 		info, err := client.Info(ctx, "memory").Result()
 		if err != nil {
-			return fmt.Errorf("redisstore: check: %w", err)
+			return fault("check", err)
 		}
 		for line := range strings.Lines(info) {
 			if policy, found := strings.CutPrefix(strings.TrimSpace(line), "maxmemory_policy:"); found && policy != "noeviction" {

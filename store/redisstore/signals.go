@@ -34,7 +34,7 @@ func (s *Store) Publish(ctx context.Context, channel string, message []byte) err
 	cmd := redis.NewCmd(ctx, command, s.channels()+channel, message)
 	cmd.SetFirstKeyPos(1) // a cluster sends it to the server of the channel's slot, not to any one
 	if err := s.client.Process(ctx, unrepeated{cmd}); err != nil {
-		return fmt.Errorf("redisstore: publish: %w", s.explained(err))
+		return fault("publish", s.explained(err))
 	}
 	if receivers, err := cmd.Int64(); err == nil && receivers == 0 {
 		if cluster != nil {
@@ -76,7 +76,7 @@ func (s *Store) explained(err error) error {
 func (s *Store) checkChannels(ctx context.Context) error {
 	sub, err := (&listener{store: s, names: []string{s.channels()}}).subscribe(ctx)
 	if err != nil {
-		return fmt.Errorf("redisstore: check: %w", err)
+		return fault("check", err)
 	}
 	defer sub.Close()
 	if err := s.Publish(ctx, "", nil); !errors.Is(err, store.ErrNoReceiver) {
@@ -98,7 +98,7 @@ func (s *Store) Listen(ctx context.Context, channels []string, receive func(stri
 	}
 	sub, err := l.subscribe(ctx)
 	if err != nil {
-		return fmt.Errorf("redisstore: listen: %w", err)
+		return fault("listen", err)
 	}
 	go l.run(ctx, sub)
 	return nil

@@ -20,7 +20,7 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	case errors.Is(err, redis.Nil):
 		return nil, store.ErrNoValue
 	case err != nil:
-		return nil, fmt.Errorf("redisstore: get: %w", err)
+		return nil, fault("get", err)
 	}
 	return value, nil
 }
@@ -29,7 +29,7 @@ func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 func (s *Store) Claim(ctx context.Context, key string, value []byte, life time.Duration) (bool, error) {
 	err := s.once(ctx, "set", s.prefix+key, value, "px", max(1, milliseconds(life)), "nx").Err()
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return false, fmt.Errorf("redisstore: claim: %w", err)
+		return false, fault("claim", err)
 	}
 	return err == nil, nil
 }
@@ -84,7 +84,7 @@ func (s *Store) Update(ctx context.Context, key string, change func([]byte) ([]b
 		}
 		swapped, err := s.swap(ctx, s.prefix+key, digest, value, milliseconds(life))
 		if err != nil {
-			return fmt.Errorf("redisstore: update: %w", err)
+			return fault("update", err)
 		}
 		if swapped {
 			return nil

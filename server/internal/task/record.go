@@ -76,7 +76,10 @@ func told(err error) error {
 	if _, refused := mcp.AsRefusal(err); refused {
 		return err
 	}
-	if errors.Is(err, errAway) { // the link logs that
+	switch { // the link logs both
+	case errors.Is(err, store.ErrRefused):
+		return mcp.NewError(mcp.CodeInternalError, "the store that has the tasks is full, or refuses this for another reason: try again later")
+	case errors.Is(err, errAway):
 		return mcp.NewError(mcp.CodeInternalError, "the store that has the tasks is away: try again")
 	}
 	return errUnreachable
