@@ -12,6 +12,7 @@ type modelOutage struct {
 	from, to time.Time // to is zero while it lasts
 	fault    modelFault
 	gone     time.Time // when the lease of the replica has lapsed, at the earliest
+	first    time.Time // when the first outage began after which it has not renewed its lease
 }
 
 // lasts reports whether it has not ended before a time.
@@ -28,13 +29,14 @@ func (r *modelReplica) loseStore(w *modelWorld, fault modelFault) {
 	r.haveStore()
 	now := time.Now()
 	gone := now.Add(10 * time.Second) // "a lease in the store, for 15 s, which it renews every 5 s"
-	if now.Sub(w.emptied) < 10*time.Second {
+	first := now
+	if n := len(r.outages); n > 0 && r.outages[n-1].lasts(now.Add(-renewal)) {
+		gone, first = r.outages[n-1].gone, r.outages[n-1].first
+	}
+	if first.Sub(w.emptied) < 10*time.Second && w.emptied.Before(gone) {
 		gone = w.emptied
 	}
-	if n := len(r.outages); n > 0 && r.outages[n-1].lasts(now.Add(-renewal)) {
-		gone = r.outages[n-1].gone
-	}
-	r.outages = append(r.outages, modelOutage{from: now, fault: fault, gone: gone})
+	r.outages = append(r.outages, modelOutage{from: now, fault: fault, gone: gone, first: first})
 }
 
 // haveStore notes that it has ended.
@@ -75,7 +77,13 @@ func (r *modelReplica) lost(after, until time.Time, finders ...*modelReplica) bo
 
 // looked reports whether a replica may have asked the store for something between two times.
 func (r *modelReplica) looked(from, to time.Time) bool {
-	return !from.After(to) && !slices.ContainsFunc(r.outages, func(o modelOutage) bool { return !o.from.After(from) && o.lasts(to) })
+	return !from.After(to) && !slices.ContainsFunc(r.outages, func(o modelOutage) bool { return o.from.Before(from) && o.lasts(to) })
+}
+
+// foundLost reports whether another replica may have found it lost at a time: the other one has looked 15 s before, too.
+func (r *modelReplica) foundLost(by *modelReplica, at time.Time) bool {
+	first := at.Add(-15 * time.Second)
+	return r.lost(at.Add(-1), at, by) && by.looked(first.Add(-time.Second), first)
 }
 
 // anyVictim returns a replica for which something goes wrong, often one that runs a task.

@@ -199,6 +199,7 @@ func (run *modelRun) check() {
 	for _, h := range run.heard {
 		sent := k.sent[h.answer]
 		require.NotNil(t, sent, "%s has heard %s, which its client has not said", run, h.answer)
+		require.False(t, sent.malformed, "%s has heard %s, which is no answer", run, h.answer)
 		require.False(t, heard[h.answer], "%s has heard %s twice", run, h.answer)
 		heard[h.answer] = true
 		require.True(t, k.isQuestion(run, h.question, sent.key), "%s has asked %s, and has heard %s, which answers %s", run, h.question, h.answer, sent.key)

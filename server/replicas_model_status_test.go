@@ -133,6 +133,13 @@ func (k *modelTask) checkEnd(a taskAnswer) {
 	default:
 		require.Equal(w.t, mcp.TaskFailed, state.Status, a)
 		require.NotNil(w.t, state.Error, a)
+		if state.Error.Data.Reason == string(mcp.CauseServerShutdown) {
+			// "It begins at most max_task_runs times (3), also if it was handed over. Then the task fails with … server_shutdown."
+			require.False(w.t, last.at.down.IsZero(), "%s has not shut down: %s", last.at.name, a)
+			require.True(w.t, k.tool != restartableJobTool || len(k.runs) == maxRuns || w.mayHaveClaimed(k.created), "%s may begin again: %s", k.key, a)
+			w.counts["tasks that a shutdown has ended"]++
+			return
+		}
 		require.Equal(w.t, string(mcp.CauseReplicaLost), state.Error.Data.Reason, a)
 		require.True(w.t, last.at.lost(k.open, k.ended, w.replicas...) || w.mayHaveClaimed(k.created), "%s is not lost: %s", last.at.name, a)
 		if k.tool == restartableJobTool {
@@ -182,6 +189,11 @@ func (k *modelTask) checkQuestions(state taskState, last *modelRun) {
 	void := w.mayHaveClaimed(k.created) // by a run that has not begun
 	for _, key := range state.keys() {
 		ask := last.asking != "" && k.isQuestion(last, last.asking, key)
+		if !last.at.down.IsZero() { // nobody waits for the answer
+			var index, of int
+			_, _ = fmt.Sscanf(key, "q%d-run%d", &index, &of)
+			ask = ask || index > 0 && index <= last.asked && k.isQuestion(last, fmt.Sprintf("q%d", index), key)
+		}
 		for _, u := range last.unasked { // the store may have it, and has not said so
 			ask = ask || !last.at.settled(u.from) && k.isQuestion(last, u.question, key)
 		}
@@ -198,14 +210,21 @@ func (k *modelTask) checkQuestions(state taskState, last *modelRun) {
 		}
 	}
 	if last.at.settled(last.since) {
-		require.True(w.t, slices.ContainsFunc(state.keys(), func(key string) bool { return k.isQuestion(last, last.asking, key) }), "the client of %s has no question %s", k.key, last.asking)
+		there := slices.ContainsFunc(state.keys(), func(key string) bool { return k.isQuestion(last, last.asking, key) })
+		require.True(w.t, there, "the client of %s has no question %s", k.key, last.asking)
 	}
 }
 
 // checkMessage checks the message of a task that goes on. The caller must hold k.mu.
 func (k *modelTask) checkMessage(state taskState, last *modelRun) {
 	w := k.world
-	if state.StatusMessage == "begun" || strings.Contains(state.StatusMessage, "is not valid") {
+	if strings.Contains(state.StatusMessage, "is not valid") {
+		return
+	}
+	if n := len(last.said); n > 0 && time.Since(last.said[n-1].at) > time.Second && last.at.settled(last.said[n-1].at) {
+		require.Equal(w.t, last.said[n-1].text, state.StatusMessage, "%s has said something else", last)
+	}
+	if state.StatusMessage == "begun" {
 		return
 	}
 	for i, run := range k.runs {
@@ -215,8 +234,6 @@ func (k *modelTask) checkMessage(state taskState, last *modelRun) {
 		}
 		// "What the earlier run still makes of the task is refused: messages, questions, and the result"
 		require.False(w.t, run != last && run.said[at].at.After(k.runs[i+1].began), "%s says %q, and another run has begun", run, state.StatusMessage)
-		latest := run.said[len(run.said)-1]
-		require.False(w.t, run == last && at < len(run.said)-1 && time.Since(latest.at) > time.Second && last.at.settled(latest.at), "%s has said %q", last, latest.text)
 		return
 	}
 	require.Fail(w.t, fmt.Sprintf("no handler of %s says %q", k.key, state.StatusMessage))
@@ -237,7 +254,7 @@ func (k *modelTask) check() {
 		require.LessOrEqual(w.t, i, maxRuns-1, "%s begins too often", k.key)
 		require.True(w.t, k.final == "" || !run.began.After(k.ended), "%s begins after the end of its task", run)
 		hidden := w.mayHaveClaimed(k.created)
-		require.True(w.t, before.at.lost(run.began.Add(-1), run.began, run.at) || hidden, "%s begins, and %s is not lost", run, before.at.name)
+		require.True(w.t, before.at.foundLost(run.at, run.began) || hidden || before.handedOver(), "%s begins, and %s is not lost", run, before.at.name)
 		require.True(w.t, before.at != run.at || before.ended, "%s begins before the earlier one at %s has ended", run, run.at.name)
 	}
 }

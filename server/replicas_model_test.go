@@ -146,6 +146,7 @@ var modelCommands = []modelCommand{
 	{"ask for the task of another", 3, (*modelWorld).touchTaskOfAnother},
 	{"wait for a lost task", 4, (*modelWorld).waitForLostTask},
 	{"kill", 1, (*modelWorld).kill},
+	{"shut down with tasks", 2, (*modelWorld).shutDown},
 	{"start", 3, (*modelWorld).start},
 	{"cut off", 2, (*modelWorld).cutOff},
 	{"lose the store everywhere", 1, (*modelWorld).loseStoreEverywhere},

@@ -71,7 +71,8 @@ type modelReplica struct {
 	name    string
 	srv     *server.Server
 	port    *modelPort
-	killed  bool
+	killed  bool      // or it has shut down
+	down    time.Time // when it began to shut down
 	ended   time.Time // when it was killed
 	cut     bool      // it is away from the store now
 	healed  time.Time // when that ended last
@@ -156,6 +157,12 @@ func (w *modelWorld) kill() bool {
 	}
 	r := w.anyVictim()
 	w.note("kill %s", r.name)
+	w.endProcess(r)
+	return true
+}
+
+// endProcess ends the process of a replica.
+func (w *modelWorld) endProcess(r *modelReplica) {
 	r.port.set(refuses, true)
 	r.killed, r.ended = true, time.Now()
 	r.loseStore(w, refuses)
@@ -174,7 +181,6 @@ func (w *modelWorld) kill() bool {
 			s.own.leave()
 		}
 	}
-	return true
 }
 
 func (w *modelWorld) start() bool {
