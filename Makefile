@@ -59,8 +59,9 @@ races: ## run the tests of the session core again and again, on 1, 2 and 4 cores
 		../../.cache/session.test -schedules 1000 -test.cpu=1,2,4 -test.timeout=30m >../../.cache/races.log 2>&1 || { cat ../../.cache/races.log; exit 1; }; \
 		echo "round $$round of $(RACES) passed"; done
 
-mutants: ## show that the races of the session core notice the bugs that they are about
+mutants: ## show that the races of the session core, and the model of replicas, notice the bugs that they are about
 	@VITRINE_MUTANTS=all go test -count=1 -v -run '^TestMutants$$' ./internal/session
+	@VITRINE_MUTANTS=all go test -count=1 -v -timeout 60m -run '^TestReplicaMutants$$' ./server
 
 soak: ## let hundreds of clients loose on a server (SOAK=1m)
 	cd e2e && GOEXPERIMENT=goroutineleakprofile go test -count=1 -v -timeout 0 ./soak -soak '$(SOAK)'
