@@ -124,7 +124,7 @@ func fillStore(t *testing.T, d *drill, n int) {
 				t.Errorf("a stream while the store is full: %d %s", a.status, a.body)
 			}
 			r := from("batch", computing(i, 300))
-			if a := d.send(t, http.MethodPost, r.headers(), r.frame()); !strings.Contains(a.body, "the store that has the tasks is away") {
+			if a := d.send(t, http.MethodPost, r.headers(), r.frame()); !strings.Contains(a.body, "the store that has the tasks is full") {
 				t.Errorf("a call that would become a task while the store is full: %d %s", a.status, a.body)
 			}
 			if now := d.aboutTask(t, "tasks/get", task); now.Result.Status != "completed" {
