@@ -94,6 +94,8 @@ func (d *Decision) Passes() bool {
 //
 // Lists and calls must agree: a policy that denies a listed operation (see [Operation]) denies
 // that operation for all arguments and variables.
+//
+// Decide must not keep or change the operation, which is used again for the next item of a list.
 type Policy interface {
 	Decide(ctx context.Context, p *Principal, op *Operation) Decision
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
@@ -75,4 +77,30 @@ func BenchmarkPlainCall(b *testing.B) {
 	for b.Loop() {
 		exchangePlain(b, s)
 	}
+}
+
+// A list that a policy filters takes no allocation for one more item.
+func TestFilteredListAllocations(t *testing.T) {
+	allocations := func(tools int) float64 {
+		s := plainServer(WithPolicy(auth.PolicyFunc(func(_ context.Context, _ *auth.Principal, op *auth.Operation) auth.Decision {
+			if op.Name == "echo" {
+				return auth.Decision{}
+			}
+			return auth.Decision{Effect: auth.Allow}
+		})))
+		for i := range tools {
+			AddTool(s, Tool{Name: fmt.Sprint("tool-", i)}, func(context.Context, *Call, struct{}) (string, error) { return "", nil })
+		}
+		shown := 0
+		list := listOf(s, &s.tools, func(defs []*mcp.Tool, _ string, _ mcp.CacheHint) mcp.Result {
+			shown = len(defs)
+			return nil
+		})
+		core := &session.Request{Inbound: &session.Inbound{Conn: &session.Conn{}, Envelope: wire.Envelope{Method: mcp.MethodToolsList}}}
+		req := newRequest(core, middleware.Route{})
+		n := testing.AllocsPerRun(100, func() { _, _ = list(context.Background(), &req.Request) })
+		require.Equal(t, tools, shown)
+		return n
+	}
+	require.Equal(t, allocations(10), allocations(500))
 }

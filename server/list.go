@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
@@ -23,8 +24,8 @@ func listOf[T comparable](s *Server, r *registry[T], result func(defs []T, next 
 		}
 		var visible func(to *target) bool
 		if s.access.restricts {
-			who := s.callerOf(req)
-			visible = func(to *target) bool { return s.shows(ctx, who, to) }
+			who, op := s.callerOf(req), new(auth.Operation) // one for all items
+			visible = func(to *target) bool { return s.shows(ctx, who, to, op) }
 		}
 		defs, next, err := r.page(cursor, s.pageSize, visible)
 		if err != nil {

@@ -25,13 +25,18 @@ type target struct {
 
 // operation returns the use of the item by a request. uri is what the request names; a template needs
 // it, and "" stands for an unknown one.
-func (to *target) operation(uri string) auth.Operation {
-	op := to.op
+func (to *target) operation(uri string) (op auth.Operation) {
+	to.describe(&op, uri)
+	return op
+}
+
+// describe is operation with room for it.
+func (to *target) describe(op *auth.Operation, uri string) {
+	*op = to.op
 	if op.Kind == auth.KindTemplate {
 		op.URI = uri
 	}
 	op.Scopes = to.need.of(op.URI)
-	return op
 }
 
 // target returns the target of an item. Its handler is wrapped in the item's middlewares, and these in

@@ -124,7 +124,7 @@ func (v *variables) evaluate(r *rule) (result, error) {
 	case r.when == nil:
 		return yes, nil
 	case v.op.Listed:
-		return r.when.evalListed(v)
+		return v.evaluateListed(r.when)
 	}
 	return r.when.eval(v)
 }

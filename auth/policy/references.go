@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
@@ -12,7 +13,9 @@ type reference []string
 
 // references are what an expression reads of the variables that are unknown in lists.
 type references struct {
-	uri     bool
+	// operation says that it reads a variable of the operation, and uri that it reads that one.
+	operation, uri bool
+
 	all     bool        // the arguments as a whole
 	members []reference // and members of them
 	tested  []reference // members that it only looks for, as has() does
@@ -22,6 +25,9 @@ type references struct {
 func (r *references) arguments() bool {
 	return r.all || len(r.members)+len(r.tested) > 0
 }
+
+// onlyCaller reports whether the expression reads nothing but variables of the principal and the caller.
+func (r *references) onlyCaller() bool { return !r.operation && !r.arguments() }
 
 // readsOf finds what an expression reads. Where a variable of a loop has the name of ours, it
 // finds too much, never too little.
@@ -44,7 +50,9 @@ func (r *references) visit(e ast.Expr) {
 	}
 	switch e.Kind() {
 	case ast.IdentKind:
-		r.uri = r.uri || e.AsIdent() == varURI
+		name := e.AsIdent()
+		r.uri = r.uri || name == varURI
+		r.operation = r.operation || strings.HasPrefix(name, "operation.")
 	case ast.SelectKind:
 		r.visit(e.AsSelect().Operand())
 	case ast.CallKind:

@@ -55,8 +55,9 @@ type variables struct {
 	steps     *[]Step // nil, or the rules that were asked
 
 	arguments any // nil, or the result of decoded
-	// room is an empty map for the arguments, or nil. It is used again for the next decision.
-	room map[string]any
+	// room is an empty map for the arguments, or nil. It is used again for the next decision, and so is latest.
+	room   map[string]any
+	latest callerResults
 }
 
 // maxRoom bounds the members that a map had which is used again.
@@ -69,7 +70,7 @@ func (v *variables) reset(err error) {
 		room = nil
 	}
 	clear(room)
-	*v = variables{room: room}
+	*v = variables{room: room, latest: v.latest}
 }
 
 // nobody stands for a caller without a principal.
