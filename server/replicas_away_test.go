@@ -56,11 +56,13 @@ func TestAnswerOutlastsAShortOutage(t *testing.T) {
 		err    error
 		all    bool          // operations of the store fail, and not only signals
 		before time.Duration // since when they do
+		gone   bool          // the store passes it on, to a connection that is gone
 	}{
-		"the store is away":                 {errors.New("down"), true, 0},
-		"the store was away for long":       {errors.New("down"), true, 5 * time.Minute},
-		"the store refuses signals":         {errors.New("down"), false, 0},
-		"the other replica does not listen": {store.ErrNoReceiver, false, 0},
+		"the store is away":                 {errors.New("down"), true, 0, false},
+		"the store was away for long":       {errors.New("down"), true, 5 * time.Minute, false},
+		"the store refuses signals":         {errors.New("down"), false, 0, false},
+		"the other replica does not listen": {store.ErrNoReceiver, false, 0, false},
+		"its connection is gone":            {errors.New("down"), false, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -70,6 +72,9 @@ func TestAnswerOutlastsAShortOutage(t *testing.T) {
 				fail := shared.refusePublish
 				if tt.all {
 					fail = shared.fail
+				}
+				if tt.gone {
+					fail = func(err error) { shared.drop(err != nil) }
 				}
 				fail(tt.err)
 				for began := time.Now(); time.Since(began) < tt.before; time.Sleep(time.Second) {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/store"
@@ -59,6 +58,7 @@ type Link struct {
 
 	outbox   outbox
 	tasks    taskOutbox
+	receipts receipts
 	recovery recovery
 	done     context.Context
 	cancel   context.CancelFunc
@@ -80,15 +80,19 @@ const (
 // the same time while one replaces the other.
 const format = 1
 
-// An envelope is one message. It has one of the last five.
+// An envelope is one message. It has one of the last six.
 type envelope struct {
-	Format int             `json:"v"`
-	From   string          `json:"from"`
-	Signal *session.Signal `json:"signal,omitempty"`
-	State  *stateSignal    `json:"state,omitempty"`
-	Change *Change         `json:"change,omitempty"`
-	Tasks  *taskSignal     `json:"tasks,omitempty"`
-	Roll   *rollSignal     `json:"roll,omitempty"`
+	Format int    `json:"v"`
+	From   string `json:"from"`
+	// Receipt is the name of the receipt that the sender wants, or "".
+	Receipt string          `json:"receipt,omitempty"`
+	Signal  *session.Signal `json:"signal,omitempty"`
+	State   *stateSignal    `json:"state,omitempty"`
+	Change  *Change         `json:"change,omitempty"`
+	Tasks   *taskSignal     `json:"tasks,omitempty"`
+	Roll    *rollSignal     `json:"roll,omitempty"`
+	// Receipts are those of messages that have arrived.
+	Receipts []string `json:"receipts,omitempty"`
 }
 
 // A stateSignal tells that what the replicas share of a session has changed.
@@ -181,8 +185,8 @@ func (l *Link) listen() {
 
 // Send implements [session.Elsewhere].
 func (l *Link) Send(caller share.Key, m session.Signal) bool {
-	if isRepeated(m) {
-		return l.launch(l.places, caller, sizeOf(m), func() { l.sendAgain(caller, m) })
+	if isConfirmed(m) {
+		return l.launch(l.places, caller, sizeOf(m), func() { l.sendConfirmed(caller, m) })
 	}
 	return l.publish(caller, channelOf(m), envelope{Signal: &m}, sizeOf(m))
 }
@@ -263,57 +267,6 @@ func (l *Link) launch(pool *share.Pool, caller share.Key, size int, send func())
 	return started
 }
 
-// isRepeated reports whether a signal is published again if that fails or its replica does not listen. The client of an
-// answer has been told that it is taken, and does not send it again. Nothing but the signal Fetched tells a replica that
-// its stored answer was fetched. A second one of either is ignored.
-func isRepeated(m session.Signal) bool {
-	return m.Answer != nil || m.Stream != nil && m.Stream.Kind == resume.Fetched
-}
-
-const (
-	// repeatTime is how long a signal is published again: a replica whose store was away asks it again after longestPause
-	// at most, and one whose connection has failed listens again a moment later.
-	repeatTime = longestPause + 2*time.Second
-	// firstRepeat and longestRepeat bound the pauses, which double.
-	firstRepeat, longestRepeat = 100 * time.Millisecond, 2 * time.Second
-	// repeatShare is the part of max_pending_signals that may wait to be published again, one of so many: clients can make
-	// up the names of replicas, to which nobody listens.
-	repeatShare = 4
-)
-
-// sendAgain publishes a signal for one replica. If that fails it goes on with that, with a place of its own.
-func (l *Link) sendAgain(caller share.Key, m session.Signal) {
-	message, err := l.seal(envelope{Signal: &m})
-	if err != nil {
-		_ = l.counted(channelOf(m), err)
-		return
-	}
-	if err := l.try(context.WithoutCancel(l.done), channelOf(m), message); err == nil {
-		_ = l.counted(channelOf(m), nil)
-		return
-	}
-	l.launch(l.repeats, caller, sizeOf(m), func() {
-		_ = l.counted(channelOf(m), l.repeat(channelOf(m), message)) // nobody waits for it
-	})
-}
-
-// repeat publishes a message again and again until that succeeds, its time is over, or the link is closed, and then once
-// more.
-func (l *Link) repeat(channel string, message []byte) error {
-	last := false
-	for ends, pause := time.Now().Add(repeatTime), firstRepeat; ; pause = min(2*pause, longestRepeat) {
-		select {
-		case <-time.After(pause):
-			last = time.Now().After(ends)
-		case <-l.done.Done():
-			last = true
-		}
-		if err := l.try(context.WithoutCancel(l.done), channel, message); err == nil || last {
-			return err
-		}
-	}
-}
-
 // say publishes a message and counts what becomes of it.
 func (l *Link) say(ctx context.Context, channel string, e envelope) error {
 	message, err := l.seal(e)
@@ -361,6 +314,13 @@ func (l *Link) receive(_ string, message []byte) {
 	}
 	if e.From == l.name {
 		return
+	}
+	if len(e.Receipts) > 0 {
+		l.receipts.arrived(e.Receipts)
+		return
+	}
+	if e.Receipt != "" {
+		l.acknowledge(e.From, e.Receipt)
 	}
 	known := true
 	switch {
