@@ -29,7 +29,7 @@ known_race() {
 
 # fuzz runs one target. Each package is linked once for all its targets, because linking takes
 # longer than a short run. A run with a duration keeps new inputs where go test -fuzz keeps them.
-# A run that ends before it has tried an input of its own is repeated, longer.
+# A short run that ends before it has tried an input of its own is repeated, longer.
 # Usage: fuzz <package> <folder> <target> [duration]
 fuzz() {
 	if (cd "$2" && "$dir/fuzz.test" -test.run '^$' -test.fuzz "^$3\$" -test.fuzztime "${4:-$duration}" -test.fuzzminimizetime 20x \

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,6 +101,16 @@ func (f *forgetting) requireSubscribed(at *server.Server, uris ...string) {
 	}
 }
 
+// requireNotSubscribed checks that the session is not subscribed to a resource.
+func (f *forgetting) requireNotSubscribed(at *server.Server, uri string) {
+	f.t.Helper()
+	out, end := hear(at, f.session)
+	defer end()
+	at.ResourceUpdated(uri)
+	time.Sleep(time.Second)
+	require.Empty(f.t, out.written)
+}
+
 // What a client sets first after the loss joins what its replica knows, and does not replace it.
 func TestFirstChangeAfterTheStoreHasForgotten(t *testing.T) {
 	inForgetting(t, func(f *forgetting) {
@@ -159,5 +170,102 @@ func TestReplicaSharesAgainWhatTheStoreHasForgotten(t *testing.T) {
 		f.shared.used()
 		time.Sleep(time.Minute)
 		require.Less(t, f.shared.used(), 100, "that comes to an end")
+	})
+}
+
+// A store that has lost the last write of a session, as in a failover, gets it again, and nobody goes back. What a client
+// has set since then counts, also if its state has the same revision.
+func TestStoreThatHasLostTheLastWrite(t *testing.T) {
+	for name, since := range map[string]string{"nobody has set anything since": "", "a client has": "error"} {
+		t.Run(name, func(t *testing.T) {
+			inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+				f := &forgetting{t: t, a: a, b: b, shared: shared}
+				f.prepare(a)
+				f.prepare(b)
+				f.session = open(t, a)
+				key := "session/{" + innerID(t, b, f.session) + "}"
+				f.set(a, "resources/subscribe", `"uri":"`+firstURI+`"`)
+				f.set(a, "resources/subscribe", `"uri":"`+secondURI+`"`)
+				f.set(a, "logging/setLevel", `"level":"debug"`)
+				before, err := shared.Memory.Get(t.Context(), key)
+				require.NoError(t, err)
+				time.Sleep(time.Second)
+				f.set(a, "resources/unsubscribe", `"uri":"`+secondURI+`"`)
+				synctest.Wait()
+				require.NoError(t, shared.Memory.Update(t.Context(), key, func([]byte) ([]byte, time.Duration, error) { return before, time.Hour, nil }))
+				time.Sleep(time.Second)
+				all := []*server.Server{a, b}
+				if since != "" {
+					c := f.newReplica()
+					all = append(all, c)
+					f.set(c, "logging/setLevel", `"level":"`+since+`"`)
+				}
+				shared.drop(true)
+				shared.drop(false)
+				time.Sleep(time.Minute)
+				f.requireLevel(since == "", append(all, f.newReplica())...)
+				f.requireSubscribed(b, firstURI)
+				if since == "" {
+					f.requireNotSubscribed(b, secondURI)
+				}
+			})
+		})
+	}
+}
+
+// innerID returns the id under which the store has what replicas share of a session.
+func innerID(t *testing.T, srv *server.Server, session string) string {
+	t.Helper()
+	_, id, found := strings.Cut(post(srv, legacy(1, "tools/call", callPeer), session).Body.String(), "session=")
+	require.True(t, found)
+	id, _, _ = strings.Cut(id, `"`)
+	return id
+}
+
+// Nothing is put back of a session whose id has ended, although its requests still run at two replicas.
+func TestEndedSessionIsNotPutBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b, shared := replicas(t, server.WithLimits(server.Limits{SessionLife: time.Minute}))
+		synctest.Wait()
+		session := open(t, a)
+		require.Equal(t, 200, post(a, legacy(1, "logging/setLevel", `"level":"debug"`), session).Code)
+		require.Equal(t, 200, post(b, legacy(1, "tools/call", callPeer), session).Code)
+		_, end := hear(a, session)
+		time.Sleep(50 * time.Second)
+		for i, srv := range []*server.Server{a, b} {
+			blocking(srv)
+			go post(srv, legacy(5+i, "tools/call", `"name":"block","arguments":{}`), session)
+		}
+		synctest.Wait()
+		time.Sleep(11 * time.Second)
+		shared.used()
+		end()
+		time.Sleep(5 * time.Second)
+		require.Less(t, shared.used(), 10)
+	})
+}
+
+// A store that loses each value at once keeps replicas from nothing else: each puts a session back once a second.
+func TestStoreThatLosesWhatIsPutBack(t *testing.T) {
+	inForgetting(t, func(f *forgetting) {
+		key, lose := "session/{"+innerID(f.t, f.a, f.session)+"}", true
+		var after func()
+		after = func() {
+			if lose {
+				_ = f.shared.Memory.Update(context.Background(), key, func([]byte) ([]byte, time.Duration, error) { return nil, 0, nil })
+				f.shared.mu.Lock()
+				defer f.shared.mu.Unlock()
+				f.shared.updated = after
+			}
+		}
+		f.shared.updated = after
+		f.set(f.a, "resources/subscribe", `"uri":"`+thirdURI+`"`)
+		time.Sleep(10 * time.Second)
+		f.shared.used()
+		time.Sleep(10 * time.Second)
+		require.Less(f.t, f.shared.used(), 200)
+		lose = false
+		time.Sleep(10 * time.Second)
+		f.requireSubscribed(f.b, firstURI, secondURI, thirdURI)
 	})
 }

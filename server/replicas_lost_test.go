@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -42,7 +43,7 @@ func (l *link) err() error {
 // writeErr is err, and the error of an operation that would write.
 func (l *link) writeErr() error {
 	if l.full.Load() {
-		return errors.New("out of memory")
+		return fmt.Errorf("%w: out of memory", store.ErrRefused)
 	}
 	return l.err()
 }
@@ -310,6 +311,34 @@ func TestFullStoreLosesNoReplica(t *testing.T) {
 			require.Zero(t, r.lost(t, 1)+r.lost(t, 2))
 		})
 	}
+}
+
+// A store that refuses what is written has lost nothing of others: no client is told that lists may have changed. What a
+// task could not store is stored when there is room again.
+func TestFullStoreTellsNoListener(t *testing.T) {
+	inLosableReplicas(t, func(t *testing.T, r *losable) {
+		var outs []*eventWriter
+		for _, srv := range r.all[:2] {
+			out, end := hear(srv, open(t, srv))
+			defer end()
+			outs = append(outs, out)
+		}
+		for _, l := range r.links {
+			l.full.Store(true)
+		}
+		r.job.finish("done")
+		time.Sleep(10 * time.Minute)
+		for _, out := range outs {
+			require.Empty(t, out.written)
+		}
+		for _, l := range r.links {
+			l.full.Store(false)
+		}
+		time.Sleep(30 * time.Second)
+		result, err := r.tasks[1].Result(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "done", result.Text())
+	})
 }
 
 // The end of a task while the store is away is stored when it is back: its result, that this is too large, or

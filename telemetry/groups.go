@@ -172,7 +172,7 @@ func (t *Telemetry) groupedTraces(filter *traceFilter) *report.Groups {
 	})
 	rep.Outgoing = t.outgoing(rows)
 	if t.Enabled() {
-		rep.Full = t.recent.full()
+		rep.Full = slices.DeleteFunc(t.recent.full(), func(class string) bool { return !filter.mayBe(class) })
 	}
 	return rep
 }

@@ -40,6 +40,7 @@ type traceFilter struct {
 	since, until time.Time // when they ended; until is not included. Zero: at any time
 	limit        int
 	group        []field[*record] // nil: the records are listed
+	classes      []string         // that were asked for; nil: all
 }
 
 // A traceCondition says which texts a field may have. Records have some texts in short, so that the list has
@@ -70,6 +71,9 @@ func newTraceFilter(query url.Values) (traceFilter, error) {
 				value = ""
 			case field.name == "class" && !slices.Contains(recentClasses(), value):
 				return f, fmt.Errorf("there is no class %q: want one of %s", value, strings.Join(recentClasses(), ", "))
+			}
+			if field.name == "class" {
+				f.classes = append(f.classes, value)
 			}
 			c.texts = append(c.texts, value, logline.Printable(value, maxName))
 		}
@@ -102,6 +106,11 @@ func newTraceFilter(query url.Values) (traceFilter, error) {
 		f.limit = min(n, maxTraces)
 	}
 	return f, nil
+}
+
+// mayBe reports whether the filter selects requests of a class.
+func (f *traceFilter) mayBe(class string) bool {
+	return len(f.classes) == 0 || slices.Contains(f.classes, class)
 }
 
 // timeOf reads a time of a query. It is zero if the query does not have it.

@@ -34,7 +34,9 @@ const (
 type guard struct {
 	timeout time.Duration
 	logger  *slog.Logger // names the store
-	failed  func()       // called after each failure
+	// failed is called after each failure. refused: it was a write, which the store has refused, and so nothing of others was
+	// missed.
+	failed func(refused bool)
 
 	mu       sync.Mutex        // guards the rest
 	calls    map[string]*calls // by operation
@@ -73,7 +75,7 @@ func (c *calls) noteFailure(now, answered time.Time) (log bool) {
 }
 
 func newGuard(timeout time.Duration, logger *slog.Logger) *guard {
-	g := &guard{timeout: timeout, logger: logger, failed: func() {}, calls: map[string]*calls{}}
+	g := &guard{timeout: timeout, logger: logger, failed: func(bool) {}, calls: map[string]*calls{}}
 	for _, op := range session.StoreOperations() {
 		g.calls[op] = &calls{outcomes: map[string]uint64{}}
 	}
@@ -169,12 +171,12 @@ func (g *guard) leave(op string, probe bool, err error, took time.Duration) {
 		g.logger.Warn("store.failing", "operation", op, "error", err, "failures", failures, "lasted", since.Round(time.Second))
 	}
 	if err != nil {
-		g.failed()
+		g.failed(refused && op != session.StoreGet && op != session.StoreTaskGet)
 	}
 }
 
-// work works the breaker after a call, which the store has answered or not. It reports whether the log shall say that the store is away, or, if lasted is not
-// 0, that it is back, and for how long it was away. The caller must hold g.mu.
+// work works the breaker after a call, which the store has answered or not. It reports whether the log shall say that the
+// store is away, or, if lasted is not 0, that it is back, and for how long it was away. The caller must hold g.mu.
 func (g *guard) work(now time.Time, probe, answered bool) (away bool, lasted time.Duration) {
 	if probe {
 		g.probing = false

@@ -24,7 +24,7 @@ func TestGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failures := 0
 		g := newGuard(time.Second, slog.New(slog.DiscardHandler))
-		g.failed = func() { failures++ }
+		g.failed = func(bool) { failures++ }
 		down := errors.New("down")
 		calls := 0
 		do := func(err error) error {
@@ -188,7 +188,7 @@ func TestGuardOfAStoreThatRefuses(t *testing.T) {
 		var log bytes.Buffer
 		failures := 0
 		g := newGuard(time.Second, slog.New(slog.NewTextHandler(&log, nil)))
-		g.failed = func() { failures++ }
+		g.failed = func(bool) { failures++ }
 		full := fmt.Errorf("%w: OOM", store.ErrRefused)
 		do := func(err error) {
 			_ = g.do(t.Context(), session.StoreLease, nil, func(context.Context) error { return err })

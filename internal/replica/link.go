@@ -55,6 +55,7 @@ type Link struct {
 	sent, received, unknown, lost, missed, fenced atomic.Uint64
 	listening                                     atomic.Bool // it has begun to
 	evicts                                        atomic.Bool // the store may delete values before their end
+	gap                                           atomic.Bool // this replica may have missed something of others
 
 	outbox   outbox
 	tasks    taskOutbox
@@ -110,7 +111,12 @@ func New(cfg Config) *Link {
 		logger = logger.With("store", cfg.Store.Name)
 	}
 	l.guard = newGuard(cfg.Timeout, logger)
-	l.guard.failed = l.recover
+	l.guard.failed = func(refused bool) {
+		if !refused {
+			l.gap.Store(true)
+		}
+		l.recover()
+	}
 	l.values = values{cfg.Store.Values, l.guard, plainOperations}
 	l.done, l.cancel = context.WithCancel(context.Background())
 	l.start(l.listen)
@@ -161,15 +167,13 @@ func (l *Link) listen() {
 	for pause, first := firstPause, true; ; pause, first = min(2*pause, longestPause), false {
 		err := l.guard.do(l.done, session.StoreListen, nil, func(context.Context) error {
 			return l.Store.Signals.Listen(l.done, channels, l.receive, func() {
-				l.missed.Add(1)
-				l.recover()
+				l.hadGap()
 			})
 		})
 		if err == nil {
 			l.listening.Store(true)
 			if !first { // what was sent before has passed this replica by
-				l.missed.Add(1)
-				l.recover()
+				l.hadGap()
 			} else {
 				l.check()
 			}
@@ -181,6 +185,13 @@ func (l *Link) listen() {
 			return
 		}
 	}
+}
+
+// hadGap notes that signals were missed.
+func (l *Link) hadGap() {
+	l.missed.Add(1)
+	l.gap.Store(true)
+	l.recover()
 }
 
 // Send implements [session.Elsewhere].
@@ -328,7 +339,7 @@ func (l *Link) receive(_ string, message []byte) {
 		known = l.Core.Arrived(*e.Signal)
 	case e.State != nil:
 		if l.Core.StateArrived(e.State.Session, e.State.Ends, e.State.State) {
-			l.start(func() { l.Core.RestoreState(e.State.Session) })
+			l.start(func() { l.Core.RestoreState(l.done, e.State.Session) })
 		}
 	case e.Change != nil:
 		l.Changed(*e.Change)

@@ -58,14 +58,27 @@ func (l *Link) recover() {
 	})
 }
 
-// reconcile tells what this replica has done and could not tell, and reads what others have changed. It
-// reports whether the store has answered all that it has asked. A store that is away is not always asked,
-// and then nothing else says that another pass is needed.
+// reconcile tells what this replica has done and could not tell, and reads what others have changed, unless the store has
+// only refused something. It reports whether the store has answered all that it has asked. A store that is away is not
+// always asked, and then nothing else says that another pass is needed.
 func (l *Link) reconcile() (complete bool) {
 	if _, err := l.State(l.done, "here"); err != nil { // the store is asked even if there is nothing else to ask
 		return false
 	}
+	gap := l.gap.Swap(false)
 	l.Core.ShareAgain(l.done) // if the store has failed, another pass follows
+	if gap && !l.catchUp() {
+		l.gap.Store(true)
+		return false
+	}
+	l.flush()
+	l.flushTasks()
+	l.check()
+	return true
+}
+
+// catchUp reads what others have changed, and reports whether the store has answered all that it has asked.
+func (l *Link) catchUp() (complete bool) {
 	for _, s := range l.Core.SharedSessions() {
 		switch st, err := l.State(l.done, s.ID); {
 		case errors.Is(err, errFormat): // a later release has changed it
@@ -73,13 +86,10 @@ func (l *Link) reconcile() (complete bool) {
 			return false
 		default:
 			if l.Core.StateArrived(s.ID, s.Ends, st) {
-				l.Core.RestoreState(s.ID)
+				l.Core.RestoreState(l.done, s.ID)
 			}
 		}
 	}
 	l.Missed()
-	l.flush()
-	l.flushTasks()
-	l.check()
 	return true
 }

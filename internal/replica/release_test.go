@@ -108,7 +108,7 @@ func TestStateOfAnotherFormat(t *testing.T) {
 				require.ErrorIs(t, err, errFormat)
 
 				j.session.Share(func(st *session.SharedState) { st.LogLevel = mcp.LogDebug })
-				j.recover()
+				j.hadGap()
 				time.Sleep(10 * longestPause)
 				require.EqualValues(t, 1, j.missed.Load())
 				require.True(t, j.Connected())
@@ -118,7 +118,7 @@ func TestStateOfAnotherFormat(t *testing.T) {
 				require.Equal(t, written, string(now))
 
 				write("", 0) // which removes it
-				j.recover()
+				j.hadGap()
 				time.Sleep(longestPause)
 				st, err := j.State(t.Context(), "id")
 				require.NoError(t, err)

@@ -20,7 +20,8 @@ type Groups struct {
 	// Groups are the largest groups, at most 100. LeftOut counts the others.
 	Groups  []Group `json:"groups"`
 	LeftOut int     `json:"left_out,omitzero"`
-	// Full are the classes of requests that have ended of which older ones are gone, and are not counted here.
+	// Full are those of the selected classes that have as many requests as there may be (recent_traces): older ones may be
+	// gone, and are not counted here.
 	Full []string `json:"full,omitempty"`
 	// Outgoing are the HTTP requests of the handlers of all groups that have ended.
 	Outgoing []Outgoing `json:"outgoing,omitempty"`
@@ -49,7 +50,7 @@ type Group struct {
 func (rep *Groups) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "%s  requests: %d", rep.At.Format(time.RFC3339), rep.Requests)
 	if len(rep.Full) > 0 {
-		fmt.Fprintf(w, "; older ones of full classes are not counted (recent_traces): %s", strings.Join(rep.Full, ", "))
+		fmt.Fprintf(w, "; full classes have only the newest (recent_traces): %s", strings.Join(rep.Full, ", "))
 	}
 	fmt.Fprint(w, "\n\n")
 	ended := slices.ContainsFunc(rep.Groups, func(g Group) bool { return g.Outcomes != nil })

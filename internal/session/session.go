@@ -68,6 +68,9 @@ type Session struct {
 	// due is the place of a legacy HTTP session among those that may become idle. It is guarded by idling.
 	due due
 
+	restoring atomic.Bool  // somebody waits to put back what the store has lost of it
+	restored  atomic.Int64 // when that was done last, in ns since 1970
+
 	mu    sync.Mutex // guards state, which only update touches
 	state state
 }

@@ -20,6 +20,8 @@ type SharedState struct {
 	// Lineage is a random name that a session gets with the first state that the store has of it. Another one says that
 	// the store has lost all earlier states. It is "" if an earlier release has written the state.
 	Lineage string `json:"lineage,omitempty"`
+	// Changed is when a client has last set anything, by the clock of the replica where it did, in ms since 1970.
+	Changed int64 `json:"changed,omitempty"`
 	// Ended says that its client has deleted it, or an operator has ended it.
 	Ended bool `json:"ended,omitempty"`
 	// Through is where it was ended. It may be nil.
@@ -99,13 +101,20 @@ func (s *Session) shareAll(lost bool) {
 	var known SharedState
 	s.update(func(st *state) { changes, known = st.unshared, st.sharedState() })
 	moves := s.moves.Load()
-	if len(changes) == 0 && moves == s.movesTold && !lost {
+	if len(changes) == 0 && moves == s.movesTold && !lost || !time.Now().Before(s.ends) { // the store has nothing of what is over
 		return
 	}
 	st, err := s.core.elsewhere.Change(context.Background(), s.id, s.ends, func(st *SharedState) {
+		written := st.Revision > 0
 		st.restore(known)
+		if st.Lineage == "" && written { // by an earlier release
+			st.Lineage = known.Lineage
+		}
 		if st.Lineage == "" {
 			st.Lineage = rand.Text()[:8]
+		}
+		if len(changes) > 0 {
+			st.Changed = max(st.Changed, time.Now().UnixMilli())
 		}
 		for _, change := range changes {
 			change(st)
@@ -146,22 +155,38 @@ func (st *state) sharedState() (known SharedState) {
 
 // hasLost reports whether a store that has this state has lost the known one.
 func (st *SharedState) hasLost(known SharedState) bool {
-	other := st.Lineage != known.Lineage && st.Lineage != "" && known.Lineage != ""
-	return st.Revision < known.Revision || other
+	switch {
+	case st.isOther(known), st.Revision < known.Revision:
+		return true
+	}
+	return st.Revision == known.Revision && (st.LogLevel != known.LogLevel || !slices.Equal(st.Resources, known.Resources))
 }
 
-// restore puts back what the store has lost. The state has what was written afterwards, maybe by replicas that have not
-// known more. Subscriptions that a client has ended since then may begin again.
+// isOther reports whether a state is of another lineage.
+func (st *SharedState) isOther(known SharedState) bool {
+	return st.Lineage != known.Lineage && st.Lineage != "" && known.Lineage != ""
+}
+
+// restore puts back what the store has lost. If nobody has set anything since, the state is an earlier one, or empty.
+// Otherwise what was set last counts, and subscriptions of both: ones that a client has ended since the loss may begin again.
 func (st *SharedState) restore(known SharedState) {
 	if !st.hasLost(known) {
 		return
 	}
-	st.Revision, st.LogLevel = max(st.Revision, known.Revision), cmp.Or(st.LogLevel, known.LogLevel)
+	switch later := st.Changed > known.Changed || st.Changed == known.Changed && st.isOther(known); {
+	case !later && !st.isOther(known):
+		st.LogLevel, st.Resources = known.LogLevel, slices.Clone(known.Resources)
+	case later:
+		st.LogLevel = cmp.Or(st.LogLevel, known.LogLevel)
+	default:
+		st.LogLevel = cmp.Or(known.LogLevel, st.LogLevel)
+	}
 	for _, uri := range known.Resources {
 		if !slices.Contains(st.Resources, uri) {
 			st.Resources = append(st.Resources, uri)
 		}
 	}
+	st.Revision, st.Changed = max(st.Revision, known.Revision), max(st.Changed, known.Changed)
 	var older []OwnStream
 	for _, own := range known.Streams {
 		if st.ownOf(own.Replica) < 0 {
@@ -172,20 +197,33 @@ func (st *SharedState) restore(known SharedState) {
 	st.Streams = st.Streams[max(0, len(st.Streams)-maxOwnStreams):]
 }
 
+// restorePause is the least time between two times that a session is put back: a store that goes on to lose it would have
+// replicas do nothing else.
+const restorePause = time.Second
+
 // RestoreState has the store have again what it has lost of what the replicas share of a session. It waits for the
-// store.
-func (c *Core) RestoreState(id string) {
+// store, and before that until the last time is long enough ago.
+func (c *Core) RestoreState(ctx context.Context, id string) {
 	c.mu.Lock()
 	s := c.inner[id]
 	c.mu.Unlock()
-	if s == nil {
+	if s == nil || !s.restoring.CompareAndSwap(false, true) { // who waits sees all that has come by then
+		return
+	}
+	select {
+	case <-time.After(time.Until(time.Unix(0, s.restored.Load()).Add(restorePause))):
+	case <-ctx.Done():
+	}
+	s.restoring.Store(false)
+	if ctx.Err() != nil {
 		return
 	}
 	s.sharing.Lock()
 	defer s.sharing.Unlock()
 	var known SharedState
 	s.update(func(st *state) { known = st.sharedState() })
-	if st, err := c.elsewhere.State(context.Background(), id); err == nil && !st.Ended && st.hasLost(known) {
+	if st, err := c.elsewhere.State(ctx, id); err == nil && !st.Ended && st.hasLost(known) {
+		s.restored.Store(time.Now().UnixNano())
 		s.shareAll(true)
 	}
 }
