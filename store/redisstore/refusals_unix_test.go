@@ -38,7 +38,7 @@ func TestRefusals(t *testing.T) {
 		return func() { require.NoError(t, client.ConfigSet(t.Context(), name, value).Err()) }
 	}
 	copies := func(host, port string) func() {
-		return func() { require.NoError(t, client.SlaveOf(t.Context(), host, port).Err()) }
+		return func() { require.NoError(t, client.ReplicaOf(t.Context(), host, port).Err()) }
 	}
 	for says, c := range map[string]struct{ begin, end func() }{
 		"OOM":        {config("maxmemory", "1"), config("maxmemory", "0")},
