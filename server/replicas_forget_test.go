@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -248,23 +249,26 @@ func TestEndedSessionIsNotPutBack(t *testing.T) {
 // A store that loses each value at once keeps replicas from nothing else: each puts a session back once a second.
 func TestStoreThatLosesWhatIsPutBack(t *testing.T) {
 	inForgetting(t, func(f *forgetting) {
-		key, lose := "session/{"+innerID(f.t, f.a, f.session)+"}", true
+		key := "session/{" + innerID(f.t, f.a, f.session) + "}"
+		var kept atomic.Bool
 		var after func()
 		after = func() {
-			if lose {
+			if !kept.Load() {
 				_ = f.shared.Memory.Update(context.Background(), key, func([]byte) ([]byte, time.Duration, error) { return nil, 0, nil })
 				f.shared.mu.Lock()
 				defer f.shared.mu.Unlock()
 				f.shared.updated = after
 			}
 		}
+		f.shared.mu.Lock()
 		f.shared.updated = after
+		f.shared.mu.Unlock()
 		f.set(f.a, "resources/subscribe", `"uri":"`+thirdURI+`"`)
 		time.Sleep(10 * time.Second)
 		f.shared.used()
 		time.Sleep(10 * time.Second)
 		require.Less(f.t, f.shared.used(), 200)
-		lose = false
+		kept.Store(true)
 		time.Sleep(10 * time.Second)
 		f.requireSubscribed(f.b, firstURI, secondURI, thirdURI)
 	})
