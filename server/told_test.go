@@ -157,6 +157,7 @@ func TestRefusalOfATask(t *testing.T) {
 	state, err := task.Await(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, 429, state.Error.Code)
+	require.NoError(t, srv.Shutdown(t.Context())) // a task that has ended is counted a moment later
 	require.Len(t, srv.Core().Snapshot().Counters.Refused, 1)
 }
 
