@@ -75,7 +75,8 @@ const signalFlood = 1000
 const repeatedShare, repeats = 4, 10
 
 // costsLittle lets the caller say nothing while the store answers. Each message is one operation of the store at most, but
-// for those that are published again, and those that come nowhere are counted. The first replica does nothing for them.
+// for those that are published again, and those that come nowhere are counted. The first replica only says that it has got the
+// answers that are for it.
 func (c *caller) costsLittle(t *testing.T, first *target, replica string, pending int) {
 	t.Helper()
 	at, other := c.s.signals(t, signals{}), first.signals(t, signals{})
@@ -93,7 +94,7 @@ func (c *caller) costsLittle(t *testing.T, first *target, replica string, pendin
 	}
 	eventually(t, func() error {
 		there := first.signals(t, other)
-		if there.published > 10 || there.received > 10 {
+		if there.published > signalFlood/2+10 || there.received > 10 { // one receipt for each answer that was for it, at most
 			t.Fatalf("messages about nothing have moved the other replica: %+v", there)
 		}
 		if there.unknown < signalFlood+signalFlood/2-now.limited {
@@ -104,7 +105,7 @@ func (c *caller) costsLittle(t *testing.T, first *target, replica string, pendin
 }
 
 // Thousands of cancellations and answers that are about nothing cost the store one operation each at most, and the
-// other replica nothing. While the store does not answer, those of one caller that wait are bounded, the rest is
+// other replica one receipt for each of these answers. While the store does not answer, those of one caller that wait are bounded, the rest is
 // counted as lost, and what another caller cancels and answers gets through.
 func TestSignalFloodsLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
