@@ -31,6 +31,6 @@ type Values interface {
 // ErrNoValue says that a key has no value, or none any more.
 var ErrNoValue = errors.New("store: no such value")
 
-// ErrRefused is matched by the error of an operation of any store that the store has answered, and has not done: it is full, or only reads,
-// or the user lacks a right. A store that returns it does not count as away, and goes on to be asked.
+// ErrRefused is matched by the error of an operation, of any part of a store, that the store has answered and has not done:
+// it is full, or only reads, or the user lacks a right. A store that returns it does not count as away, and is asked again.
 var ErrRefused = errors.New("store: the operation is refused")

@@ -94,7 +94,7 @@ var areas = []area{
 
 // helpers belong to no area: tests import them, production code does not, and they
 // import no area.
-var helpers = []string{"internal/needs", "internal/redistest", "internal/archtest", "internal/issuertest", "internal/ratiotest"}
+var helpers = []string{"internal/needs", "internal/redistest", "internal/archtest", "internal/issuertest", "internal/ratiotest", "internal/mutanttest"}
 
 // libraries are the modules that the framework and its tests may use. A trailing slash
 // means all below.

@@ -155,8 +155,7 @@ func (st *state) sharedState() (known SharedState) {
 
 // hasLost reports whether a store that has this state has lost the known one.
 func (st *SharedState) hasLost(known SharedState) bool {
-	switch {
-	case st.isOther(known), st.Revision < known.Revision:
+	if st.isOther(known) || st.Revision < known.Revision {
 		return true
 	}
 	return st.Revision == known.Revision && (st.LogLevel != known.LogLevel || !slices.Equal(st.Resources, known.Resources))

@@ -13,7 +13,7 @@ import (
 )
 
 // A server that answers, and does not do what it is asked, has refused it: also in a script, and whatever the reason. What
-// only reads works meanwhile. One that does not know who asks does nothing at all.
+// only reads works meanwhile. A server that wants another password has refused nothing: it counts as away.
 func TestRefusals(t *testing.T) {
 	server := start(t)
 	s := open(t, "redis://"+server.Addr())
