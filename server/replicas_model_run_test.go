@@ -31,10 +31,11 @@ type modelRun struct {
 	since    time.Time
 	heard    []modelHeard
 	unasked  []modelUnasked
-	told     error // by a question that its context ends
-	finished bool  // it has returned its result
-	ended    bool  // it has returned
-	cause    error // why its context had ended then
+	told     error     // by a question that its context ends
+	finished bool      // it has returned its result
+	ended    bool      // it has returned
+	returned time.Time // when
+	cause    error     // why its context had ended then
 }
 
 // A modelSaying is a message of a handler.
@@ -129,7 +130,7 @@ func (run *modelRun) ask(call *server.Call) {
 func (run *modelRun) end(finished bool) {
 	run.task.mu.Lock()
 	defer run.task.mu.Unlock()
-	run.ended, run.finished, run.cause = true, finished, context.Cause(run.ctx)
+	run.ended, run.finished, run.returned, run.cause = true, finished, time.Now(), context.Cause(run.ctx)
 }
 
 // stopped returns why the context of a handler has ended, or nil. That of one that has returned is as it was then. The caller must

@@ -175,8 +175,10 @@ func (k *modelTask) checkLost(last *modelRun) {
 		return
 	}
 	for _, l := range k.looks {
-		busy := slices.ContainsFunc(k.runs, func(run *modelRun) bool { return run.at == l.at && !run.ended }) // an earlier handler
-		asks := l.at.settled(l.when) && !l.at.cut && l.when.Sub(l.at.healed) > recovery                       // and has missed no signals
+		busy := slices.ContainsFunc(k.runs, func(run *modelRun) bool { // an earlier handler
+			return run.at == l.at && (!run.ended || run.returned.After(l.when))
+		})
+		asks := l.at.settled(l.when) && !l.at.cut && l.when.Sub(l.at.healed) > recovery // and has missed no signals
 		must := asks && l.when.Sub(gone) > 20*time.Second && time.Since(l.when) > 16*time.Second && l.when.After(last.began)
 		require.False(k.world.t, must && !busy && !k.world.mayHaveClaimed(k.created),
 			"%s is lost since %s, which %s was asked for at %s", last.at.name, gone.Format(time.TimeOnly), l.at.name, l.when.Format(time.TimeOnly))
