@@ -10,8 +10,8 @@ import (
 
 // loseValues empties the store.
 func (w *modelWorld) loseValues() bool {
-	w.rest()
 	time.Sleep(time.Second) // a replica puts a session back once a second, and what is set last counts by the millisecond
+	w.rest()
 	w.note("the store loses all that it has")
 	w.losses.Add(1)
 	w.emptied = time.Now()
