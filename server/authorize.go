@@ -4,10 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
@@ -112,7 +111,7 @@ func (s *Server) authorizeUses(q *question) error {
 		var params struct {
 			Ref mcp.CompletionReference `json:"ref"`
 		}
-		if json.Unmarshal(q.req.Params, &params) != nil {
+		if wire.Unmarshal(q.req.Params, &params) != nil {
 			return nil // the handler says what is wrong
 		}
 		if to := s.referenced(params.Ref); to != nil {

@@ -3,8 +3,7 @@ package server
 import (
 	"context"
 
-	"github.com/go-json-experiment/json"
-
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -20,7 +19,7 @@ func (s *Server) completes(arguments map[string]CompleteFunc) {
 // complete serves completion/complete.
 func (s *Server) complete(ctx context.Context, call *Call) (mcp.Result, error) {
 	var params mcp.CompleteParams
-	if err := json.Unmarshal(call.Params, &params); err != nil {
+	if err := wire.Unmarshal(call.Params, &params); err != nil {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "the params of completion/complete are not valid")
 	}
 	arguments, err := s.completable(ctx, call, params.Ref)

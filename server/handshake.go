@@ -3,9 +3,8 @@ package server
 import (
 	"context"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
@@ -33,7 +32,7 @@ func (s *Server) discover(context.Context, *middleware.Request) (mcp.Result, err
 
 func (s *Server) initialize(_ context.Context, req *middleware.Request) (mcp.Result, error) {
 	var params mcp.InitializeParams
-	if err := json.Unmarshal(req.Params, &params); err != nil {
+	if err := wire.Unmarshal(req.Params, &params); err != nil {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "the params of initialize are not valid")
 	}
 	sess := era.CoreOf(req).Session()

@@ -4,9 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
@@ -46,7 +45,7 @@ func cursorOf(req *middleware.Request) (string, error) {
 	if req.Params == nil {
 		return "", nil
 	}
-	if err := json.Unmarshal(req.Params, &params); err != nil {
+	if err := wire.Unmarshal(req.Params, &params); err != nil {
 		return "", mcp.NewError(mcp.CodeInvalidParams, "params.cursor must be a string")
 	}
 	return params.Cursor, nil

@@ -21,7 +21,7 @@ import (
 func setLogLevel(_ context.Context, req *middleware.Request) (mcp.Result, error) {
 	var params mcp.SetLevelParams
 	sess := era.CoreOf(req).Session()
-	if json.Unmarshal(req.Params, &params) != nil || params.Level.Severity() < 0 || sess == nil {
+	if wire.Unmarshal(req.Params, &params) != nil || params.Level.Severity() < 0 || sess == nil {
 		return nil, era.BadLogLevel("params.level")
 	}
 	sess.SetLogLevel(params.Level)

@@ -9,9 +9,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
@@ -114,7 +113,7 @@ func promptArguments(req *middleware.Request, required []string) (map[string]str
 	args := map[string]string{}
 	if raw := era.CoreOf(req).Arguments; raw != nil {
 		var given map[string]*string // pointers, because null is not a string
-		err := json.Unmarshal(raw, &given)
+		err := wire.Unmarshal(raw, &given)
 		bad := err != nil || raw.Kind() != '{'
 		for name, value := range given {
 			if value == nil {

@@ -35,6 +35,9 @@ const (
 	// maxLargeBytes is what a message of 4 MiB may allocate beyond its echo. Less than 64 MiB of that
 	// is there at once, because what grows doubles.
 	maxLargeBytes = 96 << 20
+	// maxDecodedBytes is that for arguments that become Go values. max_argument_bytes counts what is there at once; a slice
+	// that has grown by a quarter again and again has left more than as much behind.
+	maxDecodedBytes = 128 << 20
 )
 
 // A candidate is a payload with its cost.
@@ -210,12 +213,12 @@ func (s *searcher) enlarge(h *hunt, payload string) {
 func (s *searcher) tryLarge(h *hunt, payload string) {
 	h.tries++
 	r := h.request(payload)
-	var ratio time.Duration = bound.LargeRatio
+	ratio, most := time.Duration(bound.LargeRatio), uint64(maxLargeBytes)
 	if h.name == typedArguments {
-		ratio = bound.LargeDecodedRatio
+		ratio, most = bound.LargeDecodedRatio, maxDecodedBytes
 	}
 	costly := func(c, echo cost) bool {
-		return c.cpu > max(bound.CPU, ratio*echo.cpu) || c.bytes > maxLargeBytes+echo.bytes
+		return c.cpu > max(bound.CPU, ratio*echo.cpu) || c.bytes > most+echo.bytes
 	}
 	if !costly(s.round(r), s.echoOf(r)) {
 		return

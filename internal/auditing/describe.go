@@ -3,12 +3,11 @@ package auditing
 import (
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/vitrine-mcp/vitrine/audit"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -49,7 +48,7 @@ func targetOf(in *session.Inbound) string {
 		var params struct {
 			Ref mcp.CompletionReference `json:"ref"`
 		}
-		_ = json.Unmarshal(in.Params, &params) // what cannot be read is empty
+		_ = wire.Unmarshal(in.Params, &params) // what cannot be read is empty
 		return params.Ref.Name + params.Ref.URI
 	case strings.HasPrefix(in.Method, "tasks/") && len(in.Name) > maxTaskName:
 		return in.Name[:maxTaskName]

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"github.com/go-json-experiment/json"
-
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -58,7 +56,7 @@ func (c *Core) EraForbidden(in *Inbound) *mcp.Error {
 		var params struct {
 			ProtocolVersion mcp.Version `json:"protocolVersion"`
 		}
-		_ = json.Unmarshal(in.Params, &params) // untrusted: what cannot be read is empty
+		_ = wire.Unmarshal(in.Params, &params) // untrusted: what cannot be read is empty
 		requested = params.ProtocolVersion
 	} else if requested == "" {
 		requested = mcp.Version(in.Meta.ProtocolVersion)

@@ -4,9 +4,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -82,7 +81,7 @@ func (c *Core) appendSender(attrs []any, in *Inbound, s *Session) []any {
 	name, version := c.ClientOf(in, s)
 	if name == "" && in.Method == mcp.MethodInitialize { // a request that is not admitted opens no session
 		var params mcp.InitializeParams
-		_ = json.Unmarshal(in.Params, &params) // what cannot be read is empty
+		_ = wire.Unmarshal(in.Params, &params) // what cannot be read is empty
 		name, version = logline.Printable(params.ClientInfo.Name, maxClientText), logline.Printable(params.ClientInfo.Version, maxClientText)
 	}
 	attrs = appendText(appendText(attrs, "client", name), "client_version", version)

@@ -1,9 +1,8 @@
 package session
 
 import (
-	"github.com/go-json-experiment/json"
-
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -47,7 +46,7 @@ func ClientOf(in *Inbound, s *Session) (name, version string) {
 			Version string `json:"version"`
 		}
 		if in.Meta.ClientInfo != nil {
-			_ = json.Unmarshal(in.Meta.ClientInfo, &info) // untrusted and optional: what cannot be read is empty
+			_ = wire.Unmarshal(in.Meta.ClientInfo, &info) // untrusted and optional: what cannot be read is empty
 		}
 		name, version = info.Name, info.Version
 	} else if s != nil {

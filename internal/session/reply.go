@@ -1,9 +1,9 @@
 package session
 
 import (
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -53,7 +53,7 @@ func decodeReply(in *Inbound) (outboundReply, bool) {
 		Message string         `json:"message"`
 		Data    jsontext.Value `json:"data"`
 	}
-	if json.Unmarshal(in.Error, &e) != nil || in.ID.IsZero() {
+	if wire.Unmarshal(in.Error, &e) != nil || in.ID.IsZero() {
 		return outboundReply{}, false
 	}
 	return outboundReply{err: &mcp.ClientError{Code: e.Code, Message: e.Message, Data: e.Data}}, true

@@ -2,7 +2,14 @@
 
 package wire
 
-import "testing"
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // The budget of decoding. Not under the race detector, because sync.Pool then drops values on
 // purpose.
@@ -25,5 +32,28 @@ func TestDecodeAllocations(t *testing.T) {
 		if got > tt.max {
 			t.Errorf("%s: %v allocations, want at most %v", tt.name, got, tt.max)
 		}
+	}
+}
+
+// The names of an object are not remembered once more. That would take 13 times the memory of this text.
+func TestUnmarshalAllocations(t *testing.T) {
+	var object bytes.Buffer
+	object.WriteString(`{"content":{"x":0`)
+	for i := range 50_000 {
+		fmt.Fprintf(&object, `,"x-%d":0`, i)
+	}
+	object.WriteString(`}}`)
+	var into struct {
+		Content jsontext.Value `json:"content"`
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := Unmarshal(object.Bytes(), &into)
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := float64(after.TotalAlloc-before.TotalAlloc) / float64(object.Len()); took > 3 {
+		t.Errorf("%.1f times the text", took)
 	}
 }

@@ -3,6 +3,9 @@ package wire
 import (
 	"fmt"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -32,4 +35,10 @@ func checkSize(frame []byte, lim Limits) error {
 		Code: mcp.CodeInvalidRequest, Reason: ReasonTooLarge,
 		Message: fmt.Sprintf("the message has %d bytes and the limit is %d", len(frame), lim.MaxBytes),
 	}
+}
+
+// Unmarshal decodes a part of a message that [Decode] has read. It does not look for duplicate names, because there are
+// none: in deep objects that would take many times the memory of the text.
+func Unmarshal(part jsontext.Value, v any) error {
+	return json.Unmarshal(part, v, jsontext.AllowDuplicateNames(true))
 }

@@ -6,9 +6,9 @@ import (
 	"net/url"
 	"reflect"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 )
@@ -97,7 +97,7 @@ func (f *forms) check(p *mcp.ElicitParams) (*schema.Schema, error) {
 // decodeElicited decodes the user's answer. Only an accepted form has content.
 func decodeElicited(raw jsontext.Value, form bool) (*mcp.ElicitResult, error) {
 	var r mcp.ElicitResult
-	if err := json.Unmarshal(raw, &r); err != nil {
+	if err := wire.Unmarshal(raw, &r); err != nil {
 		return nil, err
 	}
 	switch r.Action {
@@ -148,7 +148,7 @@ func askFor[T any](
 
 func decodeSampled(raw jsontext.Value) (*mcp.CreateMessageResult, error) {
 	var r mcp.CreateMessageResult
-	if err := json.Unmarshal(raw, &r); err != nil {
+	if err := wire.Unmarshal(raw, &r); err != nil {
 		return nil, err
 	}
 	if r.Role != mcp.RoleUser && r.Role != mcp.RoleAssistant || len(r.Content) == 0 || r.Model == "" {
@@ -166,14 +166,14 @@ func decodeRoots(raw jsontext.Value) ([]mcp.Root, error) {
 	var r struct {
 		Roots jsontext.Value `json:"roots"`
 	}
-	if err := json.Unmarshal(raw, &r); err != nil {
+	if err := wire.Unmarshal(raw, &r); err != nil {
 		return nil, err
 	}
 	if r.Roots.Kind() != '[' {
 		return nil, errors.New("roots must be an array")
 	}
 	var roots []mcp.Root
-	if err := json.Unmarshal(r.Roots, &roots); err != nil {
+	if err := wire.Unmarshal(r.Roots, &roots); err != nil {
 		return nil, err
 	}
 	for _, root := range roots {

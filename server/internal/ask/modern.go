@@ -8,11 +8,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -55,7 +55,7 @@ func (in *modern) read() *mcp.Error {
 		InputResponses map[string]jsontext.Value `json:"inputResponses"`
 		RequestState   *string                   `json:"requestState"`
 	}
-	if err := json.Unmarshal(r.Params, &params); err != nil {
+	if err := wire.Unmarshal(r.Params, &params); err != nil {
 		return mcp.NewError(mcp.CodeInvalidParams,
 			"params.inputResponses must be an object and params.requestState a string")
 	}

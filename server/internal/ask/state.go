@@ -65,7 +65,8 @@ func canonical(arguments jsontext.Value) (jsontext.Value, error) {
 		return jsontext.Value("{}"), nil
 	}
 	c := arguments.Clone()
-	return c, c.Format(jsontext.ReorderRawObjects(true), jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false))
+	return c, c.Format(jsontext.AllowDuplicateNames(true), // there are none: they came in a message
+		jsontext.ReorderRawObjects(true), jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false))
 }
 
 // sealState returns the text of a sealed state, or an error if it is too large.

@@ -1,7 +1,6 @@
 package era
 
 import (
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -151,7 +150,7 @@ func WantsLog(r *session.Request, severity int) bool {
 
 // logLevelOf returns the level in the metadata of a request; "" if there is none.
 func logLevelOf(meta *wire.Meta) (level mcp.LoggingLevel) {
-	_ = json.Unmarshal(meta.LogLevel, &level) // a value that is no string is no level
+	_ = wire.Unmarshal(meta.LogLevel, &level) // a value that is no string is no level
 	return level
 }
 

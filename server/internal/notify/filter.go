@@ -3,9 +3,9 @@ package notify
 import (
 	"errors"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -15,7 +15,7 @@ func parseFilter(raw jsontext.Value, extension func(id string) bool) (f mcp.Subs
 	var params struct {
 		Notifications map[string]jsontext.Value `json:"notifications"`
 	}
-	if err := json.Unmarshal(raw, &params); err != nil || params.Notifications == nil {
+	if err := wire.Unmarshal(raw, &params); err != nil || params.Notifications == nil {
 		return f, mcp.NewError(mcp.CodeInvalidParams, "params.notifications must be an object")
 	}
 	lists := map[string]*bool{
@@ -59,7 +59,7 @@ func ResourcesOf(params jsontext.Value) []string {
 			URIs jsontext.Value `json:"resourceSubscriptions"`
 		} `json:"notifications"`
 	}
-	if json.Unmarshal(params, &filter) != nil || filter.Notifications.URIs == nil {
+	if wire.Unmarshal(params, &filter) != nil || filter.Notifications.URIs == nil {
 		return nil
 	}
 	uris, _ := distinctStrings(filter.Notifications.URIs)
@@ -71,7 +71,7 @@ var errNotStrings = errors.New("not an array of strings")
 // distinctStrings decodes an array of strings and returns each string once.
 func distinctStrings(raw jsontext.Value) ([]string, error) {
 	var all []*string // null is not a string
-	if err := json.Unmarshal(raw, &all); err != nil || all == nil {
+	if err := wire.Unmarshal(raw, &all); err != nil || all == nil {
 		return nil, errNotStrings
 	}
 	list, seen := make([]string, 0, len(all)), make(map[string]bool, len(all))

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/auth"
@@ -354,7 +353,7 @@ func (s *Service) Update(ctx context.Context, req *middleware.Request) (mcp.Resu
 	var params struct {
 		InputResponses map[string]jsontext.Value `json:"inputResponses"`
 	}
-	if err := json.Unmarshal(req.Params, &params); err != nil || params.InputResponses == nil {
+	if err := wire.Unmarshal(req.Params, &params); err != nil || params.InputResponses == nil {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.inputResponses must be an object")
 	}
 	good, message := s.here(rec.TaskID).sift(rec, params.InputResponses)
