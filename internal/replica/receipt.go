@@ -24,9 +24,9 @@ func isConfirmed(m session.Signal) bool {
 }
 
 const (
-	// repeatTime is how long a signal is published again: a replica whose store was away asks it again after longestPause
-	// at most, and one whose connection has failed listens again a moment later.
-	repeatTime = longestPause + 2*time.Second
+	// repeatTime is how long a signal is published again. A replica that was cut off from the store asks it again longestPause
+	// after that at most, so that nothing is lost in twice as long.
+	repeatTime = 3 * longestPause
 	// firstRepeat and longestRepeat bound the pauses, which double.
 	firstRepeat, longestRepeat = 100 * time.Millisecond, 2 * time.Second
 	// repeatShare is the part of max_pending_signals that may wait to be published again, one of so many: clients can make
