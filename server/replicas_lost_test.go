@@ -390,8 +390,8 @@ func TestAnswerForALostReplica(t *testing.T) {
 			require.Equal(t, 202, post(a, `{"jsonrpc":"2.0","id":"itisgone-session1-1","result":{}}`, session).Code)
 			synctest.Wait()
 		}
-		time.Sleep(20 * time.Second)
-		require.Equal(t, 10+2*10, shared.used())
+		time.Sleep(40 * time.Second)
+		require.Equal(t, 10+2*19, shared.used())
 		text := scrape(t, tel)
 		require.Contains(t, text, `vitrine_signals_total{outcome="lost"} 10`)
 		require.Contains(t, text, `vitrine_limit_reached_total{limit="max_pending_signals"} 8`)

@@ -195,7 +195,7 @@ func (run *modelRun) check() {
 	if run.ctx == nil || run.refused != nil || run.at.killed {
 		return
 	}
-	require.True(t, run.told == nil || run.stopped() != nil, "%s is told %v, and goes on", run, run.told)
+	require.True(t, run.told == nil || run.ended || run.stopped() != nil, "%s is told %v, and goes on", run, run.told)
 	heard := map[string]bool{}
 	for _, h := range run.heard {
 		sent := k.sent[h.answer]
