@@ -101,7 +101,7 @@ type Limits struct {
 	MaxStateBytes  int
 	// MaxValidationSteps bounds the validation of one value (default 12 582 912). A step is about a
 	// keyword that is applied to a value, or 10 ns. A value of 3 MiB or more may take all of them, a
-	// smaller one its share, but at least 1/256. [Tool].ValidationSteps is for one tool.
+	// smaller one its share, but at least 1/768. [Tool].ValidationSteps is for one tool.
 	// MaxValidationBytes bounds the values of more than 64 KiB that are validated at once in the
 	// process (default 16 MiB): others wait.
 	// MaxArgumentBytes bounds the memory that the Go value takes into which the arguments of one call

@@ -140,7 +140,7 @@ var table = []Bound{
 	{NameBodyBytes, 256 << 20, "bytes", "messages, and headers of HTTP requests, of more than 4 KiB that arrive or are being served; callers share them", true},
 	{NameInputRounds, 32, "rounds", "questions of one request to its client, one after the other", true},
 	{NameStateBytes, 256 << 10, "bytes", "what a request keeps from one round of questions to the next", true},
-	{NameValidationSteps, 12 << 20, "steps", "validation of one value of 3 MiB or more; a smaller one may take its share, at least 1/256; a step is about a keyword applied to a value, or 10 ns", true},
+	{NameValidationSteps, 12 << 20, "steps", "validation of one value of 3 MiB or more; a smaller one may take its share, at least 1/768; a step is about a keyword applied to a value, or 10 ns", true},
 	{NameValidationBytes, 16 << 20, "bytes", "values of more than 64 KiB that are validated at once in the process; others wait", true},
 	{NameArgumentBytes, 48 << 20, "bytes", "memory that the decoded arguments of one call take, or other params or answers that become a Go value, as estimated before they are decoded", true},
 	{NameRunningTasks, 4096, "tasks", "handlers of the process that run as tasks", true},

@@ -61,7 +61,7 @@ const freeBytes = 64 << 10
 // limit, and not behind those of a caller that has more (see [share.Pool]). An error that names a limit
 // is an [*mcp.Error].
 func (v *Validator) Validate(ctx context.Context, from Sender, s *Schema, steps int, raw jsontext.Value) (faults []Fault, err error) {
-	err = v.within(ctx, from, steps, len(raw), func(steps int) (err error) {
+	err = v.within(ctx, from, s, steps, len(raw), func(steps int) (err error) {
 		faults, err = s.Validate(ctx, steps, raw)
 		return err
 	})
@@ -76,7 +76,7 @@ func (v *Validator) Decode(ctx context.Context, from Sender, s *Schema, steps in
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "the decoded value takes more than %d bytes of memory, which is all that %s allows for a text of %d bytes: send fewer items", most, limits.NameArgumentBytes, len(raw)).
 			WithData(mcp.ErrorData{Limit: limits.NameArgumentBytes})
 	}
-	err = v.within(ctx, from, steps, len(raw), func(steps int) (err error) {
+	err = v.within(ctx, from, s, steps, len(raw), func(steps int) (err error) {
 		faults, err = s.Decode(ctx, steps, raw, into)
 		return err
 	})
@@ -87,10 +87,12 @@ func (v *Validator) Decode(ctx context.Context, from Sender, s *Schema, steps in
 const fullBytes = 3 << 20
 
 // StepsFor returns how many steps of a limit a value of so many bytes may take: a share that grows with
-// its size, from 1/256 (values of up to 12 KiB) to all (values of 3 MiB and more). So a small request
-// cannot take the time that a large one needs.
-func StepsFor(limit, bytes int) int {
-	return int(float64(limit) * min(max(float64(bytes)/fullBytes, 1./256), 1))
+// its size, from 1/768 (values of up to 4 KiB) to all (values of 3 MiB and more). So a small request
+// cannot take the time that a large one needs. A large schema needs more for any value: up to 1/256,
+// with 16 steps for each of its parts.
+func StepsFor(limit, bytes, parts int) int {
+	least := min(limit/768+16*parts, limit/256)
+	return max(least, int(float64(limit)*min(float64(bytes)/fullBytes, 1)))
 }
 
 // wholeText is the size from which the Go value of a text may take all memory of the limit.
@@ -107,13 +109,13 @@ func DecodedFor(limit, text int) int {
 // tool with so many steps; 0 is the limit of the server.
 func (v *Validator) Doubts(s *Schema, steps int) []string {
 	if steps == 0 {
-		steps = StepsFor(v.steps, 0)
+		steps = StepsFor(v.steps, 0, s.program.Parts())
 	}
 	return s.program.Doubts(steps)
 }
 
 // within calls validate, when there is room for a value of so many bytes.
-func (v *Validator) within(ctx context.Context, from Sender, steps, bytes int, validate func(steps int) error) error {
+func (v *Validator) within(ctx context.Context, from Sender, s *Schema, steps, bytes int, validate func(steps int) error) error {
 	if bytes > freeBytes {
 		room, caller := min(bytes, v.bytes), from.HoldCaller()
 		defer caller.Release()
@@ -126,7 +128,7 @@ func (v *Validator) within(ctx context.Context, from Sender, steps, bytes int, v
 		defer v.large.ReleaseN(caller, room)
 	}
 	if steps == 0 {
-		steps = StepsFor(v.steps, bytes)
+		steps = StepsFor(v.steps, bytes, s.program.Parts())
 	}
 	err := validate(steps)
 	if !errors.Is(err, ErrSteps) {

@@ -74,7 +74,7 @@ func TestValidationAllocationsAreBounded(t *testing.T) {
 				raw := jsontext.Value(value)
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				_, err := s.Validate(context.Background(), StepsFor(Steps, len(raw)), raw)
+				_, err := s.Validate(context.Background(), StepsFor(Steps, len(raw), s.program.Parts()), raw)
 				runtime.ReadMemStats(&after)
 				require.True(t, err == nil || errors.Is(err, ErrSteps), err)
 				if took := float64(after.TotalAlloc-before.TotalAlloc) / float64(len(raw)); took > float64(cost) {

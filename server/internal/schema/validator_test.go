@@ -46,11 +46,13 @@ func TestTooManyStepsNameTheLimit(t *testing.T) {
 }
 
 func TestSmallValuesHaveAShareOfTheSteps(t *testing.T) {
-	require.Equal(t, 1<<16, StepsFor(1<<24, 0))
-	require.Equal(t, 1<<16, StepsFor(1<<24, 12<<10))
-	require.Equal(t, 1<<19, StepsFor(1<<24, 96<<10))
-	require.Equal(t, 1<<24, StepsFor(1<<24, 3<<20))
-	require.Equal(t, 1<<24, StepsFor(1<<24, 4<<20))
+	require.Equal(t, 1<<16, StepsFor(768<<16, 0, 0))
+	require.Equal(t, 1<<16, StepsFor(768<<16, 4<<10, 0))
+	require.Equal(t, 1<<16+16*1000, StepsFor(768<<16, 0, 1000))
+	require.Equal(t, 3<<16, StepsFor(768<<16, 0, 1_000_000), "of a large schema")
+	require.Equal(t, 1<<19, StepsFor(1<<24, 96<<10, 0))
+	require.Equal(t, 1<<24, StepsFor(1<<24, 3<<20, 0))
+	require.Equal(t, 1<<24, StepsFor(1<<24, 4<<20, 1_000_000))
 }
 
 func TestSmallTextsHaveAShareOfTheMemory(t *testing.T) {

@@ -194,3 +194,6 @@ type Program struct {
 	anchored  map[string][]*node // by $dynamicAnchor
 	recursive []*node            // with $recursiveAnchor
 }
+
+// Parts returns how many schemas there are in the schema, and itself.
+func (p *Program) Parts() int { return len(p.nodes) }
