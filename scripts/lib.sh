@@ -11,6 +11,12 @@ staticcheck=$root/.cache/bin/staticcheck
 say() { printf '%s\n' "$*"; }
 warn() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 
+# cpu prints the seconds of CPU time, user and system, that the programs which have ended took. Usage: cpu <a file to use>
+cpu() {
+	times >"$1" # in a pipe it would be the time of another shell
+	awk 'NR == 2 { split($1 "m" $2, t, /[ms]+/); printf "%d", (t[1] + t[3]) * 60 + t[2] + t[4] }' "$1"
+}
+
 # have tells whether all the named programs are in PATH.
 have() {
 	for program; do

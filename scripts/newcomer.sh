@@ -97,5 +97,5 @@ say "the server answered, was scraped and ended with code $(cat "$tmp/ended"): $
 say "== $test"
 began=$(date +%s)
 $test
-say "make test: $(($(date +%s) - began)) s; CPU time of all that has run here, user and system:"
-times | tail -n 1
+cpu "$tmp/times" >"$tmp/cpu"
+say "make test: $(($(date +%s) - began)) s, and both commands $(cat "$tmp/cpu") s of CPU time"

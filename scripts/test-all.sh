@@ -4,8 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 
 tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
-trap 'exit 130' INT
+trap 'wait; rm -rf "$tmp"' EXIT
+trap 'trap "" TERM; kill 0; exit 130' INT # what runs beside something hears no interrupt
 trap 'exit 143' TERM
 VITRINE_SKIPS=$tmp/skips
 export VITRINE_SKIPS
@@ -21,22 +21,28 @@ fail() {
 FAILED:  $1"
 }
 
-# cpu prints the seconds of CPU time, user and system, that the programs which have ended took.
-cpu() {
-	times >"$tmp/times"
-	awk 'NR == 2 { split($1 "m" $2, t, /[ms]+/); printf "%d", (t[1] + t[3]) * 60 + t[2] + t[4] }' "$tmp/times"
-}
-
 # step runs one part of the tests, says how long it took, and goes on whether or not it passes.
 step() {
 	title=$1
 	shift
 	say "== $title"
 	began=$(date +%s)
-	cpu >"$tmp/began"
+	cpu "$tmp/times" >"$tmp/began"
 	"$@" || fail "$title"
-	cpu >"$tmp/ended"
+	cpu "$tmp/times" >"$tmp/ended"
 	say "   took $(($(date +%s) - began)) s, and $(($(cat "$tmp/ended") - $(cat "$tmp/began"))) s of CPU time"
+}
+
+# beside runs a command while another runs, and has it print when both have ended. Tests that wait for something leave a core
+# to the other one. Usage: beside <command> <command>
+beside() {
+	"$1" >"$tmp/beside" 2>&1 &
+	other=$!
+	code=0
+	"$2" || code=1
+	wait "$other" || code=1
+	cat "$tmp/beside"
+	return "$code"
 }
 
 # no_race prints why the race detector cannot be used, or nothing if it can.
@@ -76,6 +82,18 @@ budgets() {
 	[ -n "$folders" ] && go test -count=1 -vet=off -run Allocations $folders
 }
 
+# end_to_end runs tests that drive real processes and mostly wait for those, so that more of them run at once than there are cores.
+end_to_end() { test_module e2e -vet=off -p 2 -parallel 10 -timeout 20m; }
+
+# other_modules runs the tests of all other modules, one after the other.
+other_modules() {
+	code=0
+	for module in $(nested_modules); do
+		[ "$module" = e2e ] || test_module "$module" -vet=off -timeout 20m || code=1
+	done
+	return "$code"
+}
+
 race=-race
 why=$(no_race)
 if [ -n "$why" ]; then
@@ -84,18 +102,15 @@ if [ -n "$why" ]; then
 	skip "race detector" "$why" || fail "race detector"
 fi
 # go vet has looked at all packages, so that go test need not.
-step "tests" main_module
+if required; then
+	step "tests, and fuzzing" beside scripts/fuzz.sh main_module
+else
+	step "tests" main_module
+fi
 if [ -n "$race" ]; then
 	step "allocation budgets, without the race detector" budgets
 fi
-if required; then
-	step "fuzzing" scripts/fuzz.sh
-fi
-# They drive real processes and mostly wait for those, so that more tests than there are cores
-# run at once.
-for module in $(nested_modules); do
-	step "tests of $module" test_module "$module" -vet=off -p 3 -parallel 6 -timeout 20m
-done
+step "tests of e2e, and of the other modules" beside other_modules end_to_end
 
 say "== summary"
 summary

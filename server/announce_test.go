@@ -48,7 +48,7 @@ func TestHiddenChangesAreNotAnnounced(t *testing.T) {
 			{"notifications/resources/updated", func(name string) { srv.ResourceUpdated("x:dir/" + name) }},
 			{resourcesChanged, func(name string) { srv.RemoveResources("x:dir/" + name) }},
 		} {
-			for i := range 2000 { // more than the hub would let wait
+			for i := range 1100 { // more than the hub would let wait
 				server.AddTool(srv, server.Tool{Name: fmt.Sprint("secret-", i)}, text(""))
 				srv.RemoveTools(fmt.Sprint("secret-", i))
 				if i == 0 {

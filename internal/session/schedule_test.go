@@ -32,7 +32,7 @@ import (
 // runs it again.
 var (
 	scheduleFlag  = flag.String("schedule", "", "run only this schedule of the race, as a failure has printed it")
-	schedulesFlag = flag.Int("schedules", 400, "how many random schedules a race gets that has too many for all; make races runs 1000")
+	schedulesFlag = flag.Int("schedules", 150, "how many random schedules a race gets that has too many for all; make races runs 1000")
 	seedFlag      = flag.Uint64("schedule.seed", 1, "the seed of the first random schedule")
 )
 
@@ -86,7 +86,7 @@ func (r *race) test(t *testing.T) {
 	case r.random:
 		n := *schedulesFlag
 		if needs.Short(t, "session/most random schedules of races") {
-			n /= 10
+			n = min(n, 40)
 		}
 		for i := range uint64(n) {
 			r.once(t, randomly(r.name, *seedFlag+i), seen)
