@@ -83,7 +83,7 @@ budgets() {
 }
 
 # end_to_end runs tests that drive real processes and mostly wait for those, so that more of them run at once than there are cores.
-end_to_end() { test_module e2e -vet=off -p 2 -parallel 10 -timeout 20m; }
+end_to_end() { test_module e2e -vet=off -p 3 -parallel 8 -timeout 20m; }
 
 # other_modules runs the tests of all other modules, one after the other.
 other_modules() {

@@ -17,7 +17,7 @@ var (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+const patience = 45 * time.Second
 
 // programs is the folder of the programs under attack.
 var programs string

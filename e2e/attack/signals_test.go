@@ -70,9 +70,9 @@ func (s *target) awaitSignals(t *testing.T, n float64, before signals) (now sign
 // signalFlood is how many cancellations about nothing, and how many answers, a caller sends at a time.
 const signalFlood = 1000
 
-// An answer for a replica that does not listen is published again: a quarter of those that may be on their way, ten times
-// each.
-const repeatedShare, repeats = 4, 10
+// An answer for a replica that does not listen is published again: a quarter of those that may be on their way, twenty
+// times each.
+const repeatedShare, repeats = 4, 20
 
 // costsLittle lets the caller say nothing while the store answers. Each message is one operation of the store at most, but
 // for those that are published again, and those that come nowhere are counted. The first replica only says that it has got the

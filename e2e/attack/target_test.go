@@ -175,13 +175,15 @@ func (s *target) end(t *testing.T) {
 
 // lines are the lines that a process has written.
 type lines struct {
-	mu  sync.Mutex
-	got []string
+	complete chan struct{} // closed when it writes no more
+	mu       sync.Mutex
+	got      []string
 }
 
 func readLines(r io.Reader) *lines {
-	l := &lines{}
+	l := &lines{complete: make(chan struct{})}
 	go func() {
+		defer close(l.complete)
 		in := bufio.NewReader(r)
 		for {
 			line, err := in.ReadString('\n')
