@@ -98,4 +98,4 @@ say "== $test"
 began=$(date +%s)
 $test
 cpu "$tmp/times" >"$tmp/cpu"
-say "make test: $(($(date +%s) - began)) s, and both commands $(cat "$tmp/cpu") s of CPU time"
+say "make test: $(($(date +%s) - began)) s, and all that has run here $(cat "$tmp/cpu") s of CPU time"

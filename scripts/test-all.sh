@@ -4,7 +4,13 @@
 . "$(dirname "$0")/lib.sh"
 
 tmp=$(mktemp -d)
-trap 'wait; rm -rf "$tmp"' EXIT
+finish() {
+	trap '' INT TERM # timeout signals twice
+	wait
+	[ ! -s "$tmp/beside" ] || cat "$tmp/beside"
+	rm -rf "$tmp"
+}
+trap finish EXIT
 trap 'trap "" TERM; kill 0; exit 130' INT # what runs beside something hears no interrupt
 trap 'exit 143' TERM
 VITRINE_SKIPS=$tmp/skips
@@ -38,11 +44,12 @@ step() {
 beside() {
 	"$1" >"$tmp/beside" 2>&1 &
 	other=$!
-	code=0
-	"$2" || code=1
-	wait "$other" || code=1
+	both=0
+	"$2" || both=1
+	wait "$other" || both=1
 	cat "$tmp/beside"
-	return "$code"
+	rm "$tmp/beside"
+	return "$both"
 }
 
 # no_race prints why the race detector cannot be used, or nothing if it can.

@@ -377,7 +377,7 @@ func TestTaskEndsWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// An answer for a replica that does not listen is lost, and counted. That is no failure of the store. It costs eleven
+// An answer for a replica that does not listen is lost, and counted. That is no failure of the store. It costs twenty
 // operations, but only a quarter of the signals that may be on their way are published again: clients can make up names.
 func TestAnswerForALostReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

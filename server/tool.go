@@ -67,7 +67,7 @@ type Tool struct {
 	Streams bool
 	// ValidationSteps bounds the validation of the arguments, and of the output, of one call,
 	// whatever their size. The default is a share of [Limits].MaxValidationSteps that depends on the
-	// size. Raise it for a tool whose schema needs more for legal arguments.
+	// size and on the schema. Raise it for a tool whose schema needs more for legal arguments.
 	ValidationSteps int
 	// Scopes are what a caller needs for a call; see [WithScopeHierarchy]. The tool is listed to
 	// those who do not have them, too.

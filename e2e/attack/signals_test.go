@@ -71,7 +71,7 @@ func (s *target) awaitSignals(t *testing.T, n float64, before signals) (now sign
 const signalFlood = 1000
 
 // An answer for a replica that does not listen is published again: a quarter of those that may be on their way, twenty
-// times each.
+// times each at most.
 const repeatedShare, repeats = 4, 20
 
 // costsLittle lets the caller say nothing while the store answers. Each message is one operation of the store at most, but

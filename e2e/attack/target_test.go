@@ -161,6 +161,11 @@ func (s *target) end(t *testing.T) {
 	case <-time.After(patience):
 		t.Errorf("the server does not end:\n%s", s.log.tail(4000))
 	}
+	select {
+	case <-s.log.complete:
+	case <-time.After(patience):
+		t.Error("somebody else writes to the log of the server")
+	}
 	for _, line := range s.log.all() {
 		for _, bad := range []string{"invariant.broken", "observer.panic", "write.unclassified", "DATA RACE"} {
 			if strings.Contains(line, bad) {

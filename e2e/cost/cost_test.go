@@ -35,8 +35,8 @@ const (
 	// maxLargeBytes is what a message of 4 MiB may allocate beyond its echo. Less than 64 MiB of that
 	// is there at once, because what grows doubles.
 	maxLargeBytes = 96 << 20
-	// maxDecodedBytes is that for arguments that become Go values. max_argument_bytes counts what is there at once; a slice
-	// that has grown by a quarter again and again has left more than as much behind.
+	// maxDecodedBytes is that for arguments that become Go values. max_argument_bytes counts what is there at once. A slice
+	// that has grown by a quarter again and again has left up to four times its size behind.
 	maxDecodedBytes = 128 << 20
 )
 

@@ -25,7 +25,7 @@ func isConfirmed(m session.Signal) bool {
 
 const (
 	// repeatTime is how long a signal is published again. A replica that was cut off from the store asks it again longestPause
-	// after that at most, so that nothing is lost in twice as long.
+	// after that at most, so that an outage of twice as long loses nothing.
 	repeatTime = 3 * longestPause
 	// firstRepeat and longestRepeat bound the pauses, which double.
 	firstRepeat, longestRepeat = 100 * time.Millisecond, 2 * time.Second

@@ -38,7 +38,7 @@ func checkSize(frame []byte, lim Limits) error {
 }
 
 // Unmarshal decodes a part of a message that [Decode] has read. It does not look for duplicate names, because there are
-// none: in deep objects that would take many times the memory of the text.
+// none: in large objects that would take many times the memory of the text.
 func Unmarshal(part jsontext.Value, v any) error {
 	return json.Unmarshal(part, v, jsontext.AllowDuplicateNames(true))
 }
