@@ -15,8 +15,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
-import ()
-
 // This file has what programs tell the clients of sessions on their own streams: notifications and updates of
 // resources, each at any replica.
 
@@ -35,9 +33,10 @@ type modelListener struct {
 
 	mu        sync.Mutex // guards the rest
 	lastEvent string
-	notified  map[int]bool   // numbers of notifications
-	latest    map[string]int // the last number of each replica
-	updated   map[string]int // how many updates of each resource
+	notified  map[int]time.Time // when the client has heard of the notification with a number
+	again     map[int]bool      // those that may come once more
+	latest    map[string]int    // the last number of each replica
+	updated   map[string]int    // how many updates of each resource
 	// questions are the ids of those of calls whose clients have left before they had an event of their stream: "A client
 	// that takes no event stream for its answer is asked on the session's own stream".
 	questions []string
@@ -45,17 +44,21 @@ type modelListener struct {
 
 func (w *modelWorld) newListener(name string) *modelListener {
 	l := &modelListener{world: w, name: name, subscribed: map[string]*modelSetting[bool]{}, issued: map[string]int{},
-		notified: map[int]bool{}, latest: map[string]int{}, updated: map[string]int{}}
+		notified: map[int]time.Time{}, latest: map[string]int{}, updated: map[string]int{}}
 	for _, uri := range modelResources {
 		l.subscribed[uri] = newSetting(false)
 	}
 	return l
 }
 
-// begin notes that the client opens another stream.
+// begin notes that the client opens another stream. "A notification that is on its way then may come on both."
 func (l *modelListener) begin(strict bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.again = map[int]bool{}
+	for n, heard := range l.notified {
+		l.again[n] = time.Since(heard) < time.Second
+	}
 	l.lastEvent, l.loose = "", !strict
 	l.issued, l.updated = map[string]int{}, map[string]int{}
 }
@@ -89,8 +92,10 @@ func (l *modelListener) take(id, data string) {
 	}
 	err := json.Unmarshal([]byte(data), &frame, json.MatchCaseInsensitiveNames(true))
 	switch p := frame.Params; {
-	case err == nil && frame.Method == happened && !l.notified[p.N] && p.N > l.latest[p.From]:
-		l.notified[p.N], l.latest[p.From] = true, p.N
+	case err == nil && frame.Method == happened && l.again[p.N]:
+		l.again[p.N] = false
+	case err == nil && frame.Method == happened && l.notified[p.N].IsZero() && p.N > l.latest[p.From]:
+		l.notified[p.N], l.latest[p.From] = time.Now(), p.N
 	case err == nil && frame.Method == string(mcp.NotificationResourcesUpdated):
 		l.updated[p.URI]++
 	case err == nil && frame.Method == "roots/list" && !slices.Contains(l.questions, frame.ID.(string)):
@@ -134,7 +139,7 @@ func (d modelDue) String() string {
 func (d modelDue) read(l *modelListener) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.notified[d.number] || d.uri != "" && l.updated[d.uri] > d.before
+	return !l.notified[d.number].IsZero() || d.uri != "" && l.updated[d.uri] > d.before
 }
 
 // void reports whether the client need not read it any more, because the replica that had it has died.
