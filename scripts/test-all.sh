@@ -109,13 +109,12 @@ if [ -n "$why" ]; then
 	skip "race detector" "$why" || fail "race detector"
 fi
 # go vet has looked at all packages, so that go test need not.
-if required; then
-	step "tests, and fuzzing" beside scripts/fuzz.sh main_module
-else
-	step "tests" main_module
-fi
+step "tests" main_module
 if [ -n "$race" ]; then
 	step "allocation budgets, without the race detector" budgets
+fi
+if required; then
+	step "fuzzing" scripts/fuzz.sh
 fi
 step "tests of e2e, and of the other modules" beside other_modules end_to_end
 
