@@ -4,14 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 
 tmp=$(mktemp -d)
-finish() {
-	trap '' INT TERM # timeout signals twice
-	wait
-	[ ! -s "$tmp/beside" ] || cat "$tmp/beside"
-	rm -rf "$tmp"
-}
-trap finish EXIT
-trap 'trap "" TERM; kill 0; exit 130' INT # what runs beside something hears no interrupt
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 130' INT
 trap 'exit 143' TERM
 VITRINE_SKIPS=$tmp/skips
 export VITRINE_SKIPS
@@ -37,19 +31,6 @@ step() {
 	"$@" || fail "$title"
 	cpu "$tmp/times" >"$tmp/ended"
 	say "   took $(($(date +%s) - began)) s, and $(($(cat "$tmp/ended") - $(cat "$tmp/began"))) s of CPU time"
-}
-
-# beside runs a command while another runs, and has it print when both have ended. Tests that wait for something leave a core
-# to the other one. Usage: beside <command> <command>
-beside() {
-	"$1" >"$tmp/beside" 2>&1 &
-	other=$!
-	both=0
-	"$2" || both=1
-	wait "$other" || both=1
-	cat "$tmp/beside"
-	rm "$tmp/beside"
-	return "$both"
 }
 
 # no_race prints why the race detector cannot be used, or nothing if it can.
@@ -89,18 +70,6 @@ budgets() {
 	[ -n "$folders" ] && go test -count=1 -vet=off -run Allocations $folders
 }
 
-# end_to_end runs tests that drive real processes and mostly wait for those, so that more of them run at once than there are cores.
-end_to_end() { test_module e2e -vet=off -p 3 -parallel 8 -timeout 20m; }
-
-# other_modules runs the tests of all other modules, one after the other.
-other_modules() {
-	code=0
-	for module in $(nested_modules); do
-		[ "$module" = e2e ] || test_module "$module" -vet=off -timeout 20m || code=1
-	done
-	return "$code"
-}
-
 race=-race
 why=$(no_race)
 if [ -n "$why" ]; then
@@ -116,7 +85,11 @@ fi
 if required; then
 	step "fuzzing" scripts/fuzz.sh
 fi
-step "tests of e2e, and of the other modules" beside other_modules end_to_end
+# They drive real processes and mostly wait for those, so that more tests than there are cores
+# run at once.
+for module in $(nested_modules); do
+	step "tests of $module" test_module "$module" -vet=off -p 3 -parallel 6 -timeout 20m
+done
 
 say "== summary"
 summary
