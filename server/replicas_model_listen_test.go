@@ -51,13 +51,14 @@ func (w *modelWorld) newListener(name string) *modelListener {
 	return l
 }
 
-// begin notes that the client opens another stream. "A notification that is on its way then may come on both."
-func (l *modelListener) begin(strict bool) {
+// begin notes that the client opens another stream, at another replica if it has moved. "A client that opens its own stream at
+// another replica may get a notification of an extension that is on its way then on both."
+func (l *modelListener) begin(strict, moved bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.again = map[int]bool{}
 	for n, heard := range l.notified {
-		l.again[n] = time.Since(heard) < time.Second
+		l.again[n] = moved && time.Since(heard) < time.Second
 	}
 	l.lastEvent, l.loose = "", !strict
 	l.issued, l.updated = map[string]int{}, map[string]int{}

@@ -61,7 +61,7 @@ func (w *modelWorld) openOwn() bool {
 		s.own.leave() // a client reads one
 	}
 	w.note("%s opens its own stream at %s", s.name, r.name)
-	s.listener.begin(w.allWell())
+	s.listener.begin(w.allWell(), s.own != nil && s.own.home != r)
 	o := &modelOwn{home: r, sound: r.well() && len(s.deletions) == 0, reading: s.listener}
 	status := o.exchange(s, r, "")
 	w.note("  status %d", status)
