@@ -103,10 +103,13 @@ func TestClusterMovesTheChannels(t *testing.T) {
 		}},
 	} {
 		require.Empty(t, e.missed, c.name)
+		settled := connect() // does not ask for the servers at the moment, as one may that has just had to
+		heard(settled, "before "+c.name)
 		c.do()
 		require.Eventually(t, func() bool { return len(e.missed) > 0 }, time.Minute, 10*time.Millisecond, c.name)
 		<-e.missed
 		heard(sender, c.name)
+		heard(settled, c.name+", and the sender has known the servers")
 		heard(connect(), c.name+", and the sender has just come")
 		require.ErrorIs(t, sender.Publish(t.Context(), "nobody", nil), store.ErrNoReceiver, c.name)
 	}

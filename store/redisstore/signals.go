@@ -33,7 +33,7 @@ func (s *Store) Publish(ctx context.Context, channel string, message []byte) err
 	}
 	cmd := redis.NewCmd(ctx, command, s.channels()+channel, message)
 	cmd.SetFirstKeyPos(1) // a cluster sends it to the server of the channel's slot, not to any one
-	if err := s.client.Process(ctx, unrepeated{cmd}); err != nil {
+	if err := s.process(ctx, cmd); err != nil {
 		return fault("publish", s.explained(err))
 	}
 	if receivers, err := cmd.Int64(); err == nil && receivers == 0 {

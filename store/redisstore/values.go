@@ -39,8 +39,19 @@ func (s *Store) Claim(ctx context.Context, key string, value []byte, life time.D
 // second swap that another caller has changed the value.
 func (s *Store) once(ctx context.Context, args ...any) *redis.Cmd {
 	cmd := redis.NewCmd(ctx, args...)
-	_ = s.client.Process(ctx, unrepeated{cmd}) // the command has the error, too
+	_ = s.process(ctx, cmd) // the command has the error, too
 	return cmd
+}
+
+// process runs a command that go-redis does not send again. After a failure it would not ask a cluster who has the place of
+// a server that is gone, either.
+func (s *Store) process(ctx context.Context, cmd *redis.Cmd) error {
+	err := s.client.Process(ctx, unrepeated{cmd})
+	var answer redis.Error
+	if cluster := s.cluster(); cluster != nil && err != nil && !errors.As(err, &answer) {
+		cluster.ReloadState(ctx)
+	}
+	return err
 }
 
 type unrepeated struct{ *redis.Cmd }
