@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -108,11 +109,15 @@ type losable struct {
 	logs  [3]*logRecorder
 	job   *job
 	tasks [3]*servertest.Task // as a client of each replica has it
+	// start has the first replica run one more task, and returns it as a client of the second one has it.
+	start func() (*job, *servertest.Task)
+	ahead atomic.Int64 // how far the store's clock is ahead: the store has nothing that would have ended by then
 }
 
 func inLosableReplicas(t *testing.T, test func(t *testing.T, r *losable)) {
 	synctest.Test(t, func(t *testing.T) {
 		r, shared := &losable{}, new(store.Memory)
+		shared.Now = func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
 		var clients [3]*servertest.Client
 		var jobs [3]<-chan *job
 		for i := range r.all {
@@ -131,6 +136,11 @@ func inLosableReplicas(t *testing.T, test func(t *testing.T, r *losable)) {
 		r.job = <-jobs[0]
 		for i, c := range clients {
 			r.tasks[i] = c.Task(task.Created)
+		}
+		r.start = func() (*job, *servertest.Task) {
+			task, err := clients[0].StartTask(t.Context(), "work", nil)
+			require.NoError(t, err)
+			return <-jobs[0], clients[1].Task(task.Created)
 		}
 		synctest.Wait()
 		test(t, r)
@@ -309,6 +319,33 @@ func TestFullStoreLosesNoReplica(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "done", result.Text())
 			require.Zero(t, r.lost(t, 1)+r.lost(t, 2))
+		})
+	}
+}
+
+// A replica that has come back to its lease is not lost because the store loses all that it has before others look for the
+// lease again.
+func TestEmptiedStoreLosesNoReplica(t *testing.T) {
+	for tenths := range 60 { // of a second, before the second look
+		inLosableReplicas(t, func(t *testing.T, r *losable) {
+			raw, err := r.links[1].Get(t.Context(), "task/{"+r.tasks[0].Created.TaskID+"}")
+			require.NoError(t, err)
+			var record struct{ Replica string }
+			require.NoError(t, json.Unmarshal(raw, &record))
+			require.NoError(t, r.links[0].Memory.Update(t.Context(), "replica/{"+record.Replica+"}",
+				func([]byte) ([]byte, time.Duration, error) { return nil, 0, nil }))
+			require.Equal(t, mcp.TaskWorking, status(t, r.tasks[1]))
+			time.Sleep(15*time.Second - time.Duration(tenths)*100*time.Millisecond)
+			r.ahead.Store(int64(1000 * time.Hour))
+			began, task := r.start()
+			for range 60 {
+				require.Equal(t, mcp.TaskWorking, status(t, task))
+				time.Sleep(time.Second)
+			}
+			began.finish("done")
+			result, err := task.Result(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "done", result.Text())
 		})
 	}
 }

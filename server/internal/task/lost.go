@@ -21,6 +21,7 @@ import (
 // that somebody asks for here, and about those with subscribers.
 type search struct {
 	values store.Values
+	own    string // the name of this replica
 
 	mu       sync.Mutex // guards the rest
 	alive    map[string]time.Time
@@ -42,9 +43,10 @@ type suspect struct {
 	again bool                // signals may have been missed: wait once more
 }
 
-func newSearch(values store.Values) *search {
+func newSearch(values store.Values, own string) *search {
 	return &search{
-		values: values, alive: map[string]time.Time{}, suspects: map[string]*suspect{}, taking: map[string]struct{}{}, watched: map[string]watched{},
+		values: values, own: own, alive: map[string]time.Time{}, suspects: map[string]*suspect{}, taking: map[string]struct{}{},
+		watched: map[string]watched{},
 	}
 }
 
@@ -79,13 +81,24 @@ func (s *search) look(ctx context.Context, replica string) (gone bool, err error
 	return false, err
 }
 
-// write has the store write something about a replica whose lease is gone. A store that is full can be read, and its leases
-// end: the time in which a replica must renew its own begins when that is possible.
-func (s *search) write(ctx context.Context, replica string) error {
-	return s.values.Update(ctx, leaseKey(replica)+"/gone", func([]byte) ([]byte, time.Duration, error) {
-		return leaseValue, leaseGrace, nil
+// mark has the store write that this replica waits for one whose lease is gone. A store that is full can be read, and its
+// leases end: the time in which a replica must renew its own begins when that is possible.
+func (s *search) mark(ctx context.Context, replica string) error {
+	return s.values.Update(ctx, s.markKey(replica), func([]byte) ([]byte, time.Duration, error) {
+		return leaseValue, 2 * leaseGrace, nil
 	})
 }
+
+// lookAgain is look after the wait. It fails if the mark is gone as well: the store may have lost all that it had, and a lease
+// that was renewed meanwhile.
+func (s *search) lookAgain(ctx context.Context, replica string) (gone bool, err error) {
+	if gone, err = s.look(ctx, replica); gone {
+		_, err = s.values.Get(ctx, s.markKey(replica))
+	}
+	return gone, err
+}
+
+func (s *search) markKey(replica string) string { return leaseKey(replica) + "/gone/" + s.own }
 
 // suspect notes that a lease is gone, and reports whether the caller must wait for its replica.
 func (s *search) suspect(replica, id string) (first bool) {
@@ -146,7 +159,7 @@ func (s *Service) lookForReplica(ctx context.Context, shared *shared, replica, i
 // await waits for a replica whose lease is gone. If it does not come back, its tasks begin again or have failed.
 func (s *Service) await(ctx context.Context, shared *shared, replica string) {
 	for {
-		if shared.search.write(ctx, replica) != nil {
+		if shared.search.mark(ctx, replica) != nil {
 			shared.search.decide(replica, false) // somebody asks again
 			return
 		}
@@ -155,7 +168,7 @@ func (s *Service) await(ctx context.Context, shared *shared, replica string) {
 		case <-ctx.Done():
 			return
 		}
-		gone, err := shared.search.look(ctx, replica)
+		gone, err := shared.search.lookAgain(ctx, replica)
 		if err != nil {
 			continue
 		}

@@ -44,7 +44,7 @@ type shared struct {
 func newShared(link Link, limits func() limits.Limits, origin func(*store.TaskRecord) origin, reached func(string)) *shared {
 	return &shared{
 		ledger: newLedger(limits, origin, reached, stub), link: link, values: link.TaskValues(), lease: lease{link: link, values: link.LeaseValues()},
-		search: newSearch(link.LeaseValues()), changed: func(*store.TaskRecord) {},
+		search: newSearch(link.LeaseValues(), link.Replica()), changed: func(*store.TaskRecord) {},
 	}
 }
 
