@@ -305,25 +305,27 @@ func TestTasksDrain(t *testing.T) {
 	})
 }
 
+// A call that was taken becomes a task also while its server drains, which waits for it.
 func TestDetachWhileDraining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := newTaskServer(t)
-		hold := make(chan struct{})
+		store, hold := newSharedStore(), make(chan struct{})
+		srv := newServer(t, server.WithTasks(server.Tasks{Store: store}))
 		server.AddTool(srv, server.Tool{Name: "work", Task: server.TaskOptional},
 			func(ctx context.Context, c *server.Call, _ none) (string, error) {
 				<-hold
 				_, err := c.Detach(ctx, server.TaskOptions{})
-				return "", err
+				<-hold
+				return "done", err
 			})
-		p := dial(t, srv)
-		p.send(withCaps(1, "tools/call", withTasks, call("work", `{}`)))
-		synctest.Wait()
-		done := make(chan error, 1)
-		go func() { done <- srv.Shutdown(context.Background()) }()
-		synctest.Wait()
-		close(hold)
-		require.Contains(t, p.recv(), `"reason":"shutting_down"`)
+		client, done := connectTasks(t, srv), make(chan error, 1)
+		time.AfterFunc(time.Second, func() { done <- srv.Shutdown(context.Background()) })
+		time.AfterFunc(2*time.Second, func() { hold <- struct{}{} })
+		task, err := client.StartTask(t.Context(), "work", nil)
+		require.NoError(t, err)
+		require.Equal(t, mcp.TaskWorking, store.status(task.Created.TaskID))
+		hold <- struct{}{}
 		require.NoError(t, <-done)
+		require.Equal(t, mcp.TaskCompleted, store.status(task.Created.TaskID))
 	})
 }
 

@@ -72,9 +72,9 @@ func failedEnd(cause mcp.Cause, message string) DetachedEnd {
 // Detach enters work that goes on after r was answered. Its context has the values of
 // ctx and not its cancellation, and tells of the deadline, which the caller enforces.
 // The drain waits for the work like for a request, until [Detached.Done] is called.
-// Detach returns an error answer when the server drains or too much work is detached.
+// Detach returns an error answer after the drain's deadline, or if too much work is detached.
 func (c *Core) Detach(ctx context.Context, r *Request, name string, deadline time.Time) (*Detached, *mcp.Error) {
-	d, refused := c.detach(ctx, r, name, deadline)
+	d, refused := c.detach(ctx, r, name, deadline, func(w *work) bool { return c.ledger.follow(&r.work, w) })
 	if refused != nil {
 		return nil, refused
 	}
@@ -86,8 +86,8 @@ func (c *Core) Detach(ctx context.Context, r *Request, name string, deadline tim
 	return d, nil
 }
 
-// detach enters work into the live set. Nobody is told of it, and it has no part of its class.
-func (c *Core) detach(ctx context.Context, r *Request, name string, deadline time.Time) (*Detached, *mcp.Error) {
+// detach has enter put work into the live set. Nobody is told of it, and it has no part of its class.
+func (c *Core) detach(ctx context.Context, r *Request, name string, deadline time.Time, enter func(*work) bool) (*Detached, *mcp.Error) {
 	d := &Detached{Series: r.Route.Series, Name: name, Run: 1, deadline: deadline, class: &r.slots, yields: r.Route.YieldsClass}
 	d.core, d.self, d.life, d.began = c, d, taskLife, time.Now()
 	d.holds.Store(1)
@@ -105,7 +105,7 @@ func (c *Core) detach(ctx context.Context, r *Request, name string, deadline tim
 		d.caller.Release()
 		c.ledger.limitReached(limits.NameRunningTasks)
 		return nil, Overload(limits.NameRunningTasks)
-	case full || !c.ledger.lane().enter(&d.work):
+	case full || !enter(&d.work):
 		if !full {
 			c.running.Release(d.caller)
 		}

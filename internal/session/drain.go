@@ -111,6 +111,7 @@ func (c *Core) awaitIdle(ctx context.Context) {
 // handlers that did not return.
 func (c *Core) stop() (left []string) {
 	err := &mcp.CancelError{Cause: mcp.CauseServerShutdown}
+	c.ledger.close() // or what follows would not cancel all
 	for _, w := range live[Work](c.ledger) {
 		w.interrupt(err)
 	}

@@ -132,13 +132,54 @@ var cellsE20 = []faultCell{
 		require.Zero(w.t, w.times("WARN drain.deadline"))
 	}},
 	{state: "late", test: func(w *world) {
+		k := w.detacher("work")
+		g := w.gate("slow", false)
+		p := w.connect(true)
+		p.call("1", "work")
+		p.call("2", "slow")
+		early, h := k.next(), g.next()
+		deadline, done := w.shutdown()
+		late, refused := w.core.Detach(h.ctx, h.r, "late", time.Now().Add(time.Minute))
+		require.Nil(w.t, refused)
+		h.finish("done")
+		early.Done()
+		w.settle()
+		require.NoError(w.t, late.Context().Err())
+		deadline()
+		<-late.Context().Done()
+		require.ErrorIs(w.t, context.Cause(late.Context()), mcp.ErrServerShutdown)
+		late.Done(DetachedEnd{Status: mcp.TaskFailed})
+		require.NoError(w.t, <-done, "the drain waits for it")
+	}},
+	{state: "late/idle", test: func(w *world) {
 		g := w.gate("work", false)
 		w.connect(true).call("1", "work")
 		h := g.next()
 		_, done := w.shutdown()
-		d, err := w.core.Detach(h.ctx, h.r, "late", time.Now().Add(time.Minute))
+		d, refused := w.core.Detach(h.ctx, h.r, "late", time.Now().Add(time.Minute))
+		require.Nil(w.t, refused)
+		h.finish("done")
+		w.settle()
+		select {
+		case <-done:
+			require.Fail(w.t, "the drain has not waited")
+		default:
+		}
+		d.Done(DetachedEnd{Status: mcp.TaskCompleted})
+		require.NoError(w.t, <-done)
+		w.settle()
+		require.Zero(w.t, w.times("WARN drain.deadline"))
+	}},
+	{state: "too-late", test: func(w *world) {
+		g := w.gate("work", true)
+		w.connect(true).call("1", "work")
+		h := g.next()
+		deadline, done := w.shutdown()
+		deadline()
+		w.settle()
+		d, refused := w.core.Detach(h.ctx, h.r, "late", time.Now().Add(time.Minute))
 		require.Nil(w.t, d)
-		require.Equal(w.t, mcp.ErrorData{Reason: "shutting_down"}, err.Data)
+		require.Equal(w.t, mcp.ErrorData{Reason: "shutting_down"}, refused.Data)
 		h.finish("done")
 		require.NoError(w.t, <-done)
 	}},

@@ -42,6 +42,7 @@ type Series struct {
 type lane struct {
 	mu     sync.Mutex
 	sealed bool // no admission any more
+	closed bool // nor does work that is there go on as other work
 	head   *work
 	counts []*seriesCounts // by Series.index
 	tally  tally
@@ -124,12 +125,37 @@ func (ln *lane) enter(w *work) bool {
 		ln.tally.received[receivedRequest]++
 		ln.of(w.self.labels()).admitted++
 	}
+	ln.add(w)
+	return true
+}
+
+// follow puts work into the live set that goes on from other live work: a sealed ledger waits for that, and then for this, too.
+// It returns false if the other work has left, or the ledger is closed.
+func (l *ledger) follow(other, w *work) bool {
+	if !other.hold() {
+		return false
+	}
+	defer other.self.release()
+	ln := other.lane
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	if ln.closed {
+		return false
+	}
+	if ln.sealed {
+		l.remaining.Add(1)
+	}
+	ln.add(w)
+	return true
+}
+
+// add puts work into the live set. The caller must hold ln.mu.
+func (ln *lane) add(w *work) {
 	w.lane = ln
 	if w.next = ln.head; w.next != nil {
 		w.next.prev = w
 	}
 	ln.head = w
-	return true
 }
 
 // remove takes work out of the live set. The caller must hold ln.mu, and tell the ledger
@@ -231,6 +257,15 @@ func (l *ledger) seal() {
 	l.owed.Store(owed)
 	l.left()
 	l.concluded()
+}
+
+// close has nothing more enter a sealed ledger.
+func (l *ledger) close() {
+	l.lockAll()
+	defer l.unlockAll()
+	for i := range l.lanes {
+		l.lanes[i].closed = true
+	}
 }
 
 // live returns a private copy of the live work of one type, to be walked without a lock:

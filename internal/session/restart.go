@@ -22,8 +22,8 @@ type Restart struct {
 }
 
 // Restart enters work that begins again with the request in, as its run-th run. Its context has the values of
-// in. Restart returns [ErrNotRestartable] if the route does not allow it, and otherwise the errors of
-// [Core.Detach].
+// in. Restart returns [ErrNotRestartable] if the route does not allow it, and an error answer when the server drains or too
+// much work is detached.
 func (c *Core) Restart(in *Inbound, name string, run int, deadline time.Time) (*Restart, error) {
 	r := makeRequest(c, in, nil, c.Exchange(in.Conn, 0, in.Era), c.dispatcher.Route(in, nil))
 	defer r.letGo()
@@ -33,7 +33,7 @@ func (c *Core) Restart(in *Inbound, name string, run int, deadline time.Time) (*
 	r.verdict.settle(0, answering, -1)
 	r.lane = c.ledger.lane()
 	r.slots.caller, r.slots.class = r.caller, r.Route.Class
-	d, refused := c.detach(r.ctx, r, name, deadline)
+	d, refused := c.detach(r.ctx, r, name, deadline, c.ledger.lane().enter)
 	if refused != nil {
 		return nil, refused
 	}
