@@ -19,6 +19,7 @@ type plainRequest struct {
 	body    string
 	trace   string // of the header traceparent
 	want    []int  // the statuses that its response may have
+	call    string // id of the call whose stream it resumes, or ""
 }
 
 // plain returns the request that posts a message.

@@ -56,7 +56,7 @@ func (r *reader) read(resp *http.Response, err error, want string) bool {
 		headers := r.session.Clone()
 		headers.Set("Last-Event-ID", r.last)
 		resp, _, _ = r.open(r.ctx, r.client, plainRequest{
-			name: resumes, method: http.MethodGet, headers: headers, trace: newTrace(),
+			name: resumes, method: http.MethodGet, headers: headers, trace: newTrace(), call: r.id,
 			want: []int{http.StatusOK, http.StatusConflict}, // the broken connection may still count as a reader
 		})
 	}

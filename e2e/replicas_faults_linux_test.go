@@ -142,7 +142,7 @@ func (f *fleet) suffer(t *testing.T, l *load, fault fault, lasts time.Duration) 
 		t.Error(failure)
 	}
 	requests := f.recordedRequests(t, noted.failed, noted.deleted)
-	refused, asked := requests.checkFailed(t, noted.failed, killed, stopped), requests.checkDeleted(t, noted.deleted)
+	refused, asked := requests.checkFailed(t, noted.sent, noted.failed, killed, stopped), requests.checkDeleted(t, noted.deleted)
 	lost := f.recorded(t, noted.sent, killed).check(t, noted.sent, killed, stopped)
 	f.checkEnded(t, noted.deleted)
 	if t.Failed() {
