@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 )
@@ -59,43 +60,54 @@ func (l *load) trigger(client *http.Client, tool string) bool {
 	return l.settle(id, a, err, "It has changed")
 }
 
-// lastChange changes everything once more, after a time without changes, and has nobody change it until the returned
-// function was called. That one waits until all watchers know of these changes.
-func (l *load) lastChange(t *testing.T) (await func()) {
+// A lastChange is one more change of everything, after a time without changes. Nobody makes another one until it is released.
+type lastChange struct {
+	load         *load
+	made         chan struct{}        // closed when all is changed
+	began, ended map[string]time.Time // by notification
+	release      func()
+}
+
+func (l *load) lastChange(t *testing.T) *lastChange {
 	t.Helper()
-	l.changes.Lock()
-	time.Sleep(500 * time.Millisecond) // what was said of earlier changes has arrived
-	client, made := httpClient(t), make(chan struct{})
-	began, ended := map[string]time.Time{}, map[string]time.Time{}
+	c := &lastChange{load: l, made: make(chan struct{}), began: map[string]time.Time{}, ended: map[string]time.Time{}}
+	c.release = sync.OnceFunc(func() { <-c.made; l.changes.Unlock() })
+	client := httpClient(t)
 	go func() {
-		defer close(made)
-		for _, c := range l.changeKinds() {
+		defer close(c.made)
+		l.changes.Lock()
+		time.Sleep(500 * time.Millisecond) // what was said of earlier changes has arrived
+		for _, k := range l.changeKinds() {
 			for done := false; !done && l.ctx.Err() == nil; {
-				began[c.notification] = time.Now()
-				done = c.make(client)
-				ended[c.notification] = time.Now()
+				c.began[k.notification] = time.Now()
+				done = k.make(client)
+				c.ended[k.notification] = time.Now()
 			}
 		}
 	}()
-	return func() {
-		t.Helper()
-		defer l.changes.Unlock()
-		<-made
-		for _, who := range l.watchers {
-			for _, c := range l.changeKinds() {
-				eventually(t, func() error {
-					if !who.knows(c.notification, began[c.notification], ended[c.notification]) {
-						return fmt.Errorf("a watcher (%s) has missed the last %s", who.name, c.notification)
-					}
-					return nil
-				})
-			}
+	return c
+}
+
+// await waits until all watchers know of it, and releases it.
+func (c *lastChange) await(t *testing.T) {
+	t.Helper()
+	defer c.release()
+	<-c.made
+	l := c.load
+	for _, who := range l.watchers {
+		for _, k := range l.changeKinds() {
 			eventually(t, func() error {
-				if n := who.lastRead(); n < l.version {
-					return fmt.Errorf("a watcher (%s) has read version %d of the resource, and there is version %d", who.name, n, l.version)
+				if !who.knows(k.notification, c.began[k.notification], c.ended[k.notification]) {
+					return fmt.Errorf("a watcher (%s) has missed the last %s", who.name, k.notification)
 				}
 				return nil
 			})
 		}
+		eventually(t, func() error {
+			if n := who.lastRead(); n < l.version {
+				return fmt.Errorf("a watcher (%s) has read version %d of the resource, and there is version %d", who.name, n, l.version)
+			}
+			return nil
+		})
 	}
 }

@@ -122,8 +122,13 @@ func (f *fleet) suffer(t *testing.T, l *load, fault fault, lasts time.Duration) 
 		stopped = f.servers[1].address()
 	}
 	hear := missed(t, f.servers[len(f.servers)-fault.deaf:])
-	changed := make(chan func(), 1)
-	go func() { changed <- l.lastChange(t) }()
+	changed := l.lastChange(t)
+	defer func() {
+		if t.Failed() {
+			l.end() // nobody waits for the rest of what clients are about
+		}
+		changed.release()
+	}()
 	fault.do(t, f, lasts)
 	ended := time.Now()
 	awaitStore(t, f.servers)
@@ -133,7 +138,7 @@ func (f *fleet) suffer(t *testing.T, l *load, fault fault, lasts time.Duration) 
 	}
 	l.awaitWork(t, ended)
 	normal := time.Now()
-	(<-changed)()
+	changed.await(t)
 
 	l.working.Lock()
 	defer l.working.Unlock()
