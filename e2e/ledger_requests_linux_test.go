@@ -52,7 +52,9 @@ func (r failedRequest) noStore() bool {
 }
 
 // noEvent reports whether a stream was not resumed because the store does not have its events.
-func (r failedRequest) noEvent() bool { return r.name == resumes && r.status == http.StatusBadRequest }
+func (r failedRequest) noEvent() bool {
+	return r.name == resumes && r.status == http.StatusBadRequest && strings.Contains(r.answer, "event_unknown")
+}
 
 // recordedRequests waits until the balancer has a record of the plain requests that have failed, and of those that are
 // about deleted sessions.

@@ -79,7 +79,7 @@ var faults = map[string][]fault{
 // resume streams and run tasks. No call is lost but those that ran on a server that was killed, and those that need
 // the store on one that was stopped. None runs or is answered twice, no session is lost, and no listener misses a
 // last change. No other request fails, but at a server that was killed, and for want of the store at one that was
-// stopped. A session that was deleted has ended where that was done, and soon at all servers, also at those that have
+// stopped, or of its events, at any server. A session that was deleted has ended where that was done, and soon at all servers, also at those that have
 // started since.
 func TestReplicasThroughFaults(t *testing.T) {
 	for name, group := range faults {
@@ -146,9 +146,9 @@ func (f *fleet) suffer(t *testing.T, l *load, fault fault, lasts time.Duration) 
 	for _, failure := range noted.failures {
 		t.Error(failure)
 	}
-	requests := f.recordedRequests(t, noted.failed, noted.deleted)
+	calls, requests := f.recorded(t, noted.sent, killed), f.recordedRequests(t, noted.failed, noted.deleted)
 	refused, asked := requests.checkFailed(t, noted.sent, noted.failed, killed, stopped), requests.checkDeleted(t, noted.deleted)
-	lost := f.recorded(t, noted.sent, killed).check(t, noted.sent, killed, stopped)
+	lost := calls.check(t, noted.sent, killed, stopped)
 	f.checkEnded(t, noted.deleted)
 	if t.Failed() {
 		f.logSignals(t)

@@ -192,6 +192,46 @@ func TestShutdownFromAHandler(t *testing.T) {
 }
 
 // The end of the context of ServePipe ends its connection, and no other.
+// A call that was taken becomes a task also while its server drains, which waits for it, if its client can ask for it elsewhere.
+func TestDetachWhileDraining(t *testing.T) {
+	for name, store := range map[string]*sharedStore{"tasks in a store": newSharedStore(), "tasks in memory": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var tasks server.Tasks
+				if store != nil {
+					tasks.Store = store
+				}
+				srv, hold := newServer(t, server.WithTasks(tasks)), make(chan struct{})
+				server.AddTool(srv, server.Tool{Name: "work", Task: server.TaskOptional},
+					func(ctx context.Context, c *server.Call, _ none) (string, error) {
+						<-hold
+						_, err := c.Detach(ctx, server.TaskOptions{})
+						<-hold
+						return "done", err
+					})
+				client, done := connectTasks(t, srv), make(chan error, 1)
+				time.AfterFunc(time.Second, func() { done <- srv.Shutdown(context.Background()) })
+				time.AfterFunc(2*time.Second, func() { hold <- struct{}{} })
+				if store == nil {
+					time.AfterFunc(3*time.Second, func() { hold <- struct{}{} })
+				}
+				task, err := client.StartTask(t.Context(), "work", nil)
+				if store == nil {
+					rpc, _ := mcp.AsError(err)
+					require.Equal(t, "the server is shutting down", rpc.Message)
+					require.NoError(t, <-done)
+					return
+				}
+				require.NoError(t, err)
+				require.Equal(t, mcp.TaskWorking, store.status(task.Created.TaskID))
+				hold <- struct{}{}
+				require.NoError(t, <-done)
+				require.Equal(t, mcp.TaskCompleted, store.status(task.Created.TaskID))
+			})
+		})
+	}
+}
+
 func TestServePipeContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)

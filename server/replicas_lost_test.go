@@ -109,8 +109,8 @@ type losable struct {
 	logs  [3]*logRecorder
 	job   *job
 	tasks [3]*servertest.Task // as a client of each replica has it
-	// start has the first replica run one more task, and returns it as a client of the second one has it.
-	start func() (*job, *servertest.Task)
+	// start has the first replica run one more task, and returns it as a client of each replica has it.
+	start func() (*job, [3]*servertest.Task)
 	ahead atomic.Int64 // how far the store's clock is ahead: the store has nothing that would have ended by then
 }
 
@@ -131,17 +131,16 @@ func inLosableReplicas(t *testing.T, test func(t *testing.T, r *losable)) {
 				require.NoError(t, r.all[i].Shutdown(context.Background()))
 			})
 		}
-		task, err := clients[0].StartTask(t.Context(), "work", nil)
-		require.NoError(t, err)
-		r.job = <-jobs[0]
-		for i, c := range clients {
-			r.tasks[i] = c.Task(task.Created)
-		}
-		r.start = func() (*job, *servertest.Task) {
+		r.start = func() (j *job, tasks [3]*servertest.Task) {
 			task, err := clients[0].StartTask(t.Context(), "work", nil)
 			require.NoError(t, err)
-			return <-jobs[0], clients[1].Task(task.Created)
+			j = <-jobs[0]
+			for i, c := range clients {
+				tasks[i] = c.Task(task.Created)
+			}
+			return j, tasks
 		}
+		r.job, r.tasks = r.start()
 		synctest.Wait()
 		test(t, r)
 	})
@@ -337,13 +336,15 @@ func TestEmptiedStoreLosesNoReplica(t *testing.T) {
 			require.Equal(t, mcp.TaskWorking, status(t, r.tasks[1]))
 			time.Sleep(15*time.Second - time.Duration(tenths)*100*time.Millisecond)
 			r.ahead.Store(int64(1000 * time.Hour))
-			began, task := r.start()
+			began, tasks := r.start()
 			for range 60 {
-				require.Equal(t, mcp.TaskWorking, status(t, task))
+				for _, task := range tasks[1:] { // the second replica begins to look now
+					require.Equal(t, mcp.TaskWorking, status(t, task), "%d tenths", tenths)
+				}
 				time.Sleep(time.Second)
 			}
 			began.finish("done")
-			result, err := task.Result(t.Context())
+			result, err := tasks[1].Result(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, "done", result.Text())
 		})

@@ -65,8 +65,9 @@ type TaskOptions struct {
 // For a client that has not declared the extension, and in the legacy era, Detach does nothing:
 // it returns ctx and nil, and the handler goes on within its request. If Detach returns an
 // error, it also returns ctx, and the call is not answered yet. The error is that of the store
-// or of a limit (an [*mcp.Error], which the handler should return), or says that the request is
-// over.
+// or of a limit (an [*mcp.Error], which the handler should return), says that the request is
+// over, or that the server shuts down: a drain that has come to its end, or one of a server whose
+// tasks are in its memory, where no client can ask for them any more.
 func (c *Call) Detach(ctx context.Context, o TaskOptions) (context.Context, error) {
 	return c.run.Detach(ctx, &c.dialog, task.Options(o))
 }

@@ -305,30 +305,6 @@ func TestTasksDrain(t *testing.T) {
 	})
 }
 
-// A call that was taken becomes a task also while its server drains, which waits for it.
-func TestDetachWhileDraining(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, hold := newSharedStore(), make(chan struct{})
-		srv := newServer(t, server.WithTasks(server.Tasks{Store: store}))
-		server.AddTool(srv, server.Tool{Name: "work", Task: server.TaskOptional},
-			func(ctx context.Context, c *server.Call, _ none) (string, error) {
-				<-hold
-				_, err := c.Detach(ctx, server.TaskOptions{})
-				<-hold
-				return "done", err
-			})
-		client, done := connectTasks(t, srv), make(chan error, 1)
-		time.AfterFunc(time.Second, func() { done <- srv.Shutdown(context.Background()) })
-		time.AfterFunc(2*time.Second, func() { hold <- struct{}{} })
-		task, err := client.StartTask(t.Context(), "work", nil)
-		require.NoError(t, err)
-		require.Equal(t, mcp.TaskWorking, store.status(task.Created.TaskID))
-		hold <- struct{}{}
-		require.NoError(t, <-done)
-		require.Equal(t, mcp.TaskCompleted, store.status(task.Created.TaskID))
-	})
-}
-
 func TestTaskLimits(t *testing.T) {
 	for _, tt := range []struct {
 		limit  string

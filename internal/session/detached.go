@@ -86,7 +86,7 @@ func (c *Core) Detach(ctx context.Context, r *Request, name string, deadline tim
 	return d, nil
 }
 
-// detach has enter put work into the live set. Nobody is told of it, and it has no part of its class.
+// detach puts work into the live set by calling enter. Nobody is told of it, and it has no part of its class.
 func (c *Core) detach(ctx context.Context, r *Request, name string, deadline time.Time, enter func(*work) bool) (*Detached, *mcp.Error) {
 	d := &Detached{Series: r.Route.Series, Name: name, Run: 1, deadline: deadline, class: &r.slots, yields: r.Route.YieldsClass}
 	d.core, d.self, d.life, d.began = c, d, taskLife, time.Now()

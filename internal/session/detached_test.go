@@ -139,6 +139,33 @@ func TestDetachedIsObserved(t *testing.T) {
 	}
 }
 
+// The drain would not cancel what enters while it cancels what is left.
+func TestDetachWhileADrainCancels(t *testing.T) {
+	inWorld(t, limits.Limits{}, func(w *world) {
+		rec := &taskRecorder{}
+		w.core.observer = rec
+		k, g, p := w.detacher("work"), w.gate("other", true), w.connect(true)
+		p.call("1", "work")
+		p.call("2", "other")
+		d, h := k.next(), g.next()
+		var late *Detached
+		var refused *mcp.Error
+		rec.during = func(callback string, _ *Detached) {
+			if callback == "cancelled server_shutdown" {
+				late, refused = w.core.Detach(h.ctx, h.r, "late", time.Now().Add(time.Minute))
+			}
+		}
+		deadline, done := w.shutdown()
+		deadline()
+		w.settle()
+		require.Nil(t, late)
+		require.Equal(t, mcp.ErrorData{Reason: "shutting_down"}, refused.Data)
+		d.Done()
+		h.finish("done")
+		require.NoError(t, <-done)
+	})
+}
+
 // Abandoned work that returns late gives the slot of its class back before it is logged: a log
 // handler may block.
 func TestLateTaskFreesItsClassBeforeItIsLogged(t *testing.T) {

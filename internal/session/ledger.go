@@ -259,7 +259,7 @@ func (l *ledger) seal() {
 	l.concluded()
 }
 
-// close has nothing more enter a sealed ledger.
+// close lets no more work enter a sealed ledger.
 func (l *ledger) close() {
 	l.lockAll()
 	defer l.unlockAll()

@@ -43,8 +43,8 @@ func (s *Store) once(ctx context.Context, args ...any) *redis.Cmd {
 	return cmd
 }
 
-// process runs a command that go-redis does not send again. After a failure it would not ask a cluster who has the place of
-// a server that is gone, either.
+// process runs a command that go-redis does not send again. After a failure of such a command go-redis would not look for the
+// successor of the server, either.
 func (s *Store) process(ctx context.Context, cmd *redis.Cmd) error {
 	err := s.client.Process(ctx, unrepeated{cmd})
 	var answer redis.Error

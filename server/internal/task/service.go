@@ -111,6 +111,9 @@ func (s *Service) start(ctx context.Context, d *ask.Dialog, o Options) (*task, *
 	if err := errors.Join(o.check(), over(ctx, d)); err != nil {
 		return nil, nil, err
 	}
+	if s.ledger != nil && s.shared.Load() == nil && s.core.Draining() {
+		return nil, nil, session.ShuttingDown() // no client could ask for the task: it is in the memory of this process
+	}
 	ttl, limit := o.life(s.core.Limits())
 	now := taskTime()
 	ms := ttl.Milliseconds()
