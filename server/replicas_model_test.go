@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,8 @@ const (
 	shortHistories = 45
 	// historyLength is how many commands a history has.
 	historyLength = 80
+	// stuckAfter is how long a history may take, which takes some milliseconds. One that does not end says which it is.
+	stuckAfter = 10 * time.Minute
 )
 
 func TestReplicasModel(t *testing.T) {
@@ -67,6 +70,11 @@ func TestReplicasModel(t *testing.T) {
 func runHistory(t *testing.T, seed uint64) (w *modelWorld) {
 	t.Helper()
 	w = newModelWorld(rand.New(rand.NewPCG(seed, 19)))
+	stuck := time.AfterFunc(stuckAfter, func() {
+		debug.SetTraceback("all")
+		panic(fmt.Sprintf("the history with seed %d does not end", seed))
+	})
+	defer stuck.Stop()
 	defer func() {
 		v := recover() // a bubble that cannot end
 		if v != nil {
