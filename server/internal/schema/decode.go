@@ -45,14 +45,20 @@ func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into
 	if typed {
 		raw = s.shape.completed(raw)
 	}
-	// The validation has found duplicate names. Looking for them again would take more memory than
-	// the text does.
-	if err := json.Unmarshal(raw, into, jsontext.AllowDuplicateNames(true)); err != nil {
+	option := validated
+	if s.loose || !typed {
+		option = validatedAny
+	}
+	if err := json.Unmarshal(raw, into, option); err != nil {
 		clearTarget(into)
 		return []Fault{decodeFault(err)}, nil
 	}
 	return nil, nil
 }
+
+// validated is for values in which the validation has found duplicate names. Looking for them again would take more memory
+// than the text does.
+var validated = jsontext.AllowDuplicateNames(true)
 
 // clearTarget removes what a failed decoding has written.
 func clearTarget(into any) {

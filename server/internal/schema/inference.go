@@ -31,6 +31,8 @@ type inference struct {
 	unproven bool
 	// presets is true if there are fields with a default.
 	presets bool
+	// loose is true if there are values of type any.
+	loose bool
 }
 
 func newInference(way direction) *inference {
@@ -73,6 +75,7 @@ func (in *inference) read(s *shape, at string) (err error) {
 		if t.Kind() == reflect.Interface && t.NumMethod() > 0 && !implements(t, jsonMethods) {
 			return fieldError(at, "interface %v cannot be decoded into: use any or a concrete type", t)
 		}
+		in.loose = in.loose || t == reflect.TypeFor[any]()
 		in.leaves[t] = &jsonschema.Schema{}
 	case instant:
 		in.leaves[t] = &jsonschema.Schema{Type: "string", Format: "date-time"}

@@ -43,6 +43,7 @@ type Schema struct {
 	presets bool         // there are fields with a default
 	exact   bool         // the shape and typed decoding prove the schema
 	proven  bool         // encoding the type proves the schema
+	loose   bool         // there are values of type any
 }
 
 // Parse compiles a schema that was given by hand. It is kept keyword for
