@@ -17,9 +17,7 @@ const (
 	SmallRatio = 40
 	SmallBytes = 60 << 10
 	LargeRatio = 20
-	// DecodedRatio is SmallRatio for arguments that become Go values of type any. Each empty list of
-	// two bytes becomes a value of its own there, and the decoder of package json makes it.
-	DecodedRatio = 60
-	// LargeDecodedRatio is LargeRatio for such arguments.
+	// LargeDecodedRatio is LargeRatio for arguments that become Go values of type any. Each empty list of two bytes becomes a
+	// value of its own there, which the decoder of package json makes.
 	LargeDecodedRatio = 40
 )

@@ -35,9 +35,6 @@ const (
 	// maxLargeBytes is what a message of 4 MiB may allocate beyond its echo. Less than 64 MiB of that
 	// is there at once, because what grows doubles.
 	maxLargeBytes = 96 << 20
-	// maxDecodedBytes is that for arguments that become Go values. max_argument_bytes counts what is there at once. A slice
-	// that has grown by a quarter again and again has left up to four times its size behind.
-	maxDecodedBytes = 128 << 20
 )
 
 // A candidate is a payload with its cost.
@@ -160,13 +157,9 @@ func (s *searcher) try(h *hunt, payload string) {
 func (s *searcher) confirm(h *hunt, payload string) candidate {
 	c, echo := s.both(h.request(payload), 10)
 	found := h.candidate(payload, c, echo)
-	most := float64(maxRatio)
-	if h.name == typedArguments {
-		most = bound.DecodedRatio
-	}
-	if found.score() > most {
-		s.report(h, payload, fmt.Sprintf("%.0f × the CPU of an echo of as many bytes (%v), %.0f × its memory (%d KiB); at most %.0f × is allowed",
-			found.cpu, c.cpu, found.bytes, c.bytes>>10, most))
+	if found.score() > maxRatio {
+		s.report(h, payload, fmt.Sprintf("%.0f × the CPU of an echo of as many bytes (%v), %.0f × its memory (%d KiB); at most %d × is allowed",
+			found.cpu, c.cpu, found.bytes, c.bytes>>10, maxRatio))
 	}
 	return found
 }
@@ -213,12 +206,12 @@ func (s *searcher) enlarge(h *hunt, payload string) {
 func (s *searcher) tryLarge(h *hunt, payload string) {
 	h.tries++
 	r := h.request(payload)
-	ratio, most := time.Duration(bound.LargeRatio), uint64(maxLargeBytes)
+	ratio := time.Duration(bound.LargeRatio)
 	if h.name == typedArguments {
-		ratio, most = bound.LargeDecodedRatio, maxDecodedBytes
+		ratio = bound.LargeDecodedRatio
 	}
 	costly := func(c, echo cost) bool {
-		return c.cpu > max(bound.CPU, ratio*echo.cpu) || c.bytes > most+echo.bytes
+		return c.cpu > max(bound.CPU, ratio*echo.cpu) || c.bytes > maxLargeBytes+echo.bytes
 	}
 	if !costly(s.round(r), s.echoOf(r)) {
 		return

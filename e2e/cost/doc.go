@@ -13,7 +13,7 @@
 //
 // The bounds are ratios to an echo of as many bytes, so that they hold on any machine: 40 times its CPU
 // and 40 times its memory for requests of up to 60 KiB. A message of 4 MiB may take 250 ms of CPU, on slow
-// machines 20 times the CPU of its echo, and allocate 96 MiB more. Package bound has what the attacks check too.
+// machines 20 times the CPU of its echo (40, for Go values of type any), and allocate 96 MiB more. Package bound has what the attacks check too.
 //
 // A finding is printed with its target, and written to a file that -payload reads again.
 package cost
