@@ -26,9 +26,9 @@ type Session struct {
 	id string
 	// object names this object of a session with a sealed id, of which there may be others, here and in
 	// other processes; else empty.
-	object string
-	// sharing is held while the session tells other replicas of a change, applying while it takes one.
-	sharing, applying sync.Mutex
+	object   string
+	sharing  storeLock  // held while the session tells other replicas of a change
+	applying sync.Mutex // held while it takes one
 	// moves counts how often the place of its own stream has changed, movesTold up to which the others know
 	// of it. That is guarded by sharing.
 	moves     atomic.Uint64
