@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // An answer is the response to a POST.
@@ -151,12 +152,17 @@ func (s *server) beginWith(t *testing.T, client *http.Client, header http.Header
 // wait waits for the answer.
 func (p *pending) wait(t *testing.T) answer {
 	t.Helper()
-	a, ok := <-p.answer
-	if !ok {
-		t.Fatal("the connection ended without an answer")
+	select {
+	case a, ok := <-p.answer:
+		if !ok {
+			t.Fatal("the connection ended without an answer")
+		}
+		a.decode(t)
+		return a
+	case <-time.After(3 * patience):
+		t.Fatalf("no answer after %v", 3*patience)
 	}
-	a.decode(t)
-	return a
+	return answer{}
 }
 
 // A legacySession is a session over HTTP.
