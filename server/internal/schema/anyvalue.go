@@ -1,15 +1,18 @@
 package schema
 
 import (
+	"bytes"
 	"errors"
+	"reflect"
+	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// validatedAny is [validated] for Go types with variables of type any. It has json/v2 decode these in the way that it has for them
-// if it looks for duplicate names. Otherwise it decodes them like any other Go type, which takes twice as long for many small
-// values (BenchmarkDecodeAny): a text of these costs more than any other of its size.
+// validatedAny is [validated] for Go types with variables of type any, which [anyText] decodes. The plain version is to leave
+// them to json/v2, which takes 3 times as long beside [jsontext.AllowDuplicateNames] (BenchmarkDecodeAny): a text of many small
+// values costs more than any other of its size.
 var validatedAny = json.JoinOptions(validated, json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, into *any) error {
 	if *into != nil {
 		return errors.ErrUnsupported // a value of the program, which is decoded into
@@ -18,9 +21,125 @@ var validatedAny = json.JoinOptions(validated, json.WithUnmarshalers(json.Unmars
 	if err != nil {
 		return err
 	}
-	err = json.Unmarshal(raw, into)
-	if fault, ok := errors.AsType[*json.SemanticError](err); ok {
-		fault.JSONPointer = dec.StackPointer() + fault.JSONPointer
+	t := anyText{text: raw}
+	value, err := t.value()
+	if err != nil {
+		return &json.SemanticError{
+			JSONPointer: dec.StackPointer() + t.pointer, JSONKind: '0', JSONValue: bytes.Clone(t.number),
+			GoType: reflect.TypeFor[float64](), Err: err,
+		}
 	}
-	return err
+	*into = value
+	return nil
 })))
+
+// An anyText is a valid JSON text, which becomes a Go value as json/v2 decodes one into an any: nil, bool, float64, string, []any
+// and map[string]any.
+type anyText struct {
+	text []byte
+	at   int
+	// number is what no float64 holds, and pointer where that is.
+	number  []byte
+	pointer jsontext.Pointer
+}
+
+// These values, of which there are most in a text of so many bytes, need no memory of their own.
+var (
+	emptyList any = []any{}
+	digits        = [10]any{0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0}
+)
+
+func (t *anyText) value() (any, error) {
+	t.at = skipSpace(t.text, t.at)
+	switch t.text[t.at] {
+	case '[':
+		return t.list()
+	case '{':
+		return t.object()
+	case '"':
+		return t.string(), nil
+	case 't':
+		t.at += len("true")
+		return true, nil
+	case 'f':
+		t.at += len("false")
+		return false, nil
+	case 'n':
+		t.at += len("null")
+		return nil, nil
+	}
+	from := t.at
+	t.at = skipWord(t.text, from)
+	if t.at-from == 1 {
+		return digits[t.text[from]-'0'], nil
+	}
+	f, err := strconv.ParseFloat(string(t.text[from:t.at]), 64)
+	if err != nil {
+		t.number = t.text[from:t.at]
+		return nil, errors.Unwrap(err)
+	}
+	return f, nil
+}
+
+// more goes on after the beginning of a list or object, or a comma in it, and reports whether an item follows.
+func (t *anyText) more(last byte) bool {
+	if t.at = skipSpace(t.text, t.at+1); t.text[t.at] != last {
+		return true
+	}
+	t.at++
+	return false
+}
+
+// ends goes on after an item, and reports whether it was the last one.
+func (t *anyText) ends(last byte) bool {
+	if t.at = skipSpace(t.text, t.at); t.text[t.at] != last {
+		return false
+	}
+	t.at++
+	return true
+}
+
+func (t *anyText) list() (any, error) {
+	if !t.more(']') {
+		return emptyList, nil
+	}
+	for all := []any(nil); ; t.at++ {
+		value, err := t.value()
+		if err != nil {
+			t.pointer = jsontext.Pointer("/"+strconv.Itoa(len(all))) + t.pointer
+			return nil, err
+		}
+		if all = append(all, value); t.ends(']') {
+			return all, nil
+		}
+	}
+}
+
+func (t *anyText) object() (any, error) {
+	all := map[string]any{}
+	for t.more('}') {
+		name := t.string()
+		t.at = skipSpace(t.text, t.at) + len(":")
+		value, err := t.value()
+		if err != nil {
+			t.pointer = jsontext.Pointer("").AppendToken(name) + t.pointer
+			return nil, err
+		}
+		if all[name] = value; t.ends('}') {
+			break
+		}
+	}
+	return all, nil
+}
+
+// string reads a string.
+func (t *anyText) string() string {
+	from := t.at
+	t.at, _ = skipString(t.text, from)
+	quoted := t.text[from:t.at]
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return string(quoted[1 : len(quoted)-1])
+	}
+	unquoted, _ := jsontext.AppendUnquote(nil, quoted)
+	return string(unquoted)
+}
