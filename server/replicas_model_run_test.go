@@ -243,9 +243,10 @@ func (k *modelTask) checkCancelled(run *modelRun) {
 	require.False(k.world.t, c.sure && c.losses == k.world.losses.Load() && c.at.well() && run.at.well(), "%s was cancelled at %s, and goes on", run, c.at.name)
 }
 
-// checkHeard checks that a handler that waits need not have heard an answer.
+// checkHeard checks that a handler that waits need not have heard an answer. One that has returned had another order before the one
+// to ask.
 func (k *modelTask) checkHeard(run *modelRun) {
-	if run.asking == "" || run.stopped() != nil || k.lost() {
+	if run.asking == "" || run.ended || run.stopped() != nil || k.lost() {
 		return
 	}
 	for answer, sent := range k.sent {
