@@ -79,8 +79,8 @@ var faults = map[string][]fault{
 // resume streams and run tasks. No call is lost but those that ran on a server that was killed, and those that need
 // the store on one that was stopped. None runs or is answered twice, no session is lost, and no listener misses a
 // last change. No other request fails, but at a server that was killed, and for want of the store at one that was
-// stopped, or of its events, at any server. A session that was deleted has ended where that was done, and soon at all servers, also at those that have
-// started since.
+// stopped, or, at any server, of the events that one has not stored. A session that was deleted has ended where that was
+// done, and soon at all servers, also at those that have started since.
 func TestReplicasThroughFaults(t *testing.T) {
 	for name, group := range faults {
 		t.Run(name, func(t *testing.T) {

@@ -191,7 +191,6 @@ func TestShutdownFromAHandler(t *testing.T) {
 	})
 }
 
-// The end of the context of ServePipe ends its connection, and no other.
 // A call that was taken becomes a task also while its server drains, which waits for it, if its client can ask for it elsewhere.
 func TestDetachWhileDraining(t *testing.T) {
 	for name, store := range map[string]*sharedStore{"tasks in a store": newSharedStore(), "tasks in memory": nil} {
@@ -232,6 +231,7 @@ func TestDetachWhileDraining(t *testing.T) {
 	}
 }
 
+// The end of the context of ServePipe ends its connection, and no other.
 func TestServePipeContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := newServer(t)

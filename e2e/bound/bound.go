@@ -17,7 +17,7 @@ const (
 	SmallRatio = 40
 	SmallBytes = 60 << 10
 	LargeRatio = 20
-	// LargeDecodedRatio is LargeRatio for arguments that become Go values of type any. Each empty list of two bytes becomes a
-	// value of its own there, which the decoder of package json makes.
+	// LargeDecodedRatio is LargeRatio for arguments that become Go values of type any: each item of two bytes becomes a value of
+	// its own there.
 	LargeDecodedRatio = 40
 )

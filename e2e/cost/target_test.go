@@ -127,6 +127,12 @@ type typed struct {
 	Any any `json:"any,omitempty"`
 }
 
+// loose has no rule but those of its Go types, so that a value is decoded before it is validated.
+type loose struct {
+	Any   any   `json:"any,omitempty"`
+	Count int64 `json:"count,omitempty"`
+}
+
 type question struct {
 	Text  string   `json:"text" format:"email" maxLength:"100"`
 	Tags  []string `json:"tags,omitempty" enum:"a,b,c" maxItems:"2"`
@@ -146,6 +152,7 @@ func addTools(srv *server.Server) {
 		return in.Text, nil
 	})
 	server.AddTool(srv, server.Tool{Name: "typed"}, func(context.Context, *server.Call, typed) (string, error) { return "", nil })
+	server.AddTool(srv, server.Tool{Name: "loose"}, func(context.Context, *server.Call, loose) (string, error) { return "", nil })
 	server.AddTool(srv, server.Tool{Name: "asking"}, func(_ context.Context, call *server.Call, _ struct{}) (string, error) {
 		answer, _, err := server.ElicitForm[question](call, "q", "what?")
 		return answer.Text, err
@@ -235,6 +242,10 @@ func messageTargets() []target {
 		{typedArguments, true, []string{`{"text":"a b"}`, `{"tags":["a","b"],"rows":[{"id":1,"name":"x"}]}`, `{"named":{"a":"b"},"deep":{"deeper":{"row":{"id":2.0,"name":""}}}}`, `{"bytes":"YQ=="}`, `{"wide":[{},{},{}]}`, `{"any":[{"a":1},[]]}`}, maxSmall,
 			func(payload string) request {
 				return modern(mcp.MethodToolsCall, "typed", `"name":"typed","arguments":`+payload)
+			}},
+		{"loose arguments", true, []string{`{"any":[{"a":1},[]]}`, `{"any":[1,[]],"count":2.0}`, `{"any":["x"],"count":99999999999999999999}`}, maxSmall,
+			func(payload string) request {
+				return modern(mcp.MethodToolsCall, "loose", `"name":"loose","arguments":`+payload)
 			}},
 		{"meta", true, []string{`{"a":1}`, `"token"`, `[[1]]`}, maxSmall, func(payload string) request {
 			r := modern(mcp.MethodToolsCall, "echo", `"name":"echo","arguments":{"text":""}`)

@@ -15,8 +15,8 @@ import (
 //
 // For a schema that [For] inferred and a pointer to its type, a valid value is
 // decoded in one typed pass without the validator. Only if this pass fails the value
-// is validated, to find all its faults. For any other variable the value is validated and
-// then decoded by json/v2, which ignores unknown members.
+// is validated, to find all its faults. For any other variable, and if a large value may have values
+// of type any, the value is validated and then decoded by json/v2, which ignores unknown members.
 //
 // A valid value that the Go type cannot hold is a fault as well: 2^63 for an
 // int64, or text that an UnmarshalText method does not accept. If the Go type can hold no
@@ -27,7 +27,7 @@ import (
 // Its errors are those of [Schema.Validate], and the variable is zero then.
 func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into any) ([]Fault, error) {
 	typed := s.target != nil && reflect.TypeOf(into) == s.target
-	if typed && s.exact {
+	if typed && s.exact && (!s.loose || len(raw) <= quickBytes) {
 		if _, ok := s.shape.admits(raw, 0); ok {
 			whole := raw
 			if s.presets {
@@ -55,6 +55,10 @@ func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into
 	}
 	return nil, nil
 }
+
+// quickBytes is up to which size a text is decoded before it is validated if it may become values of type any. If that fails, it
+// is decoded twice, and a large text of many small values would cost too much.
+const quickBytes = 4 << 10
 
 // validated is for values in which the validation has found duplicate names. Looking for them again would take more memory
 // than the text does.
