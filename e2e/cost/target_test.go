@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -127,9 +128,19 @@ type typed struct {
 	Any any `json:"any,omitempty"`
 }
 
-// loose has no rule but those of its Go types, so that a value is decoded before it is validated.
+// loose and plain have no rule but those of their Go types, so that a value is decoded before it is validated.
 type loose struct {
 	Any   any   `json:"any,omitempty"`
+	Count int64 `json:"count,omitempty"`
+}
+
+type plain struct {
+	Floats []float64         `json:"floats,omitempty"`
+	Ints   []int8            `json:"ints,omitempty"`
+	Names  map[string]string `json:"names,omitempty"`
+	Rows   []struct {
+		At time.Time `json:"at,omitzero"`
+	} `json:"rows,omitempty"`
 	Count int64 `json:"count,omitempty"`
 }
 
@@ -153,6 +164,7 @@ func addTools(srv *server.Server) {
 	})
 	server.AddTool(srv, server.Tool{Name: "typed"}, func(context.Context, *server.Call, typed) (string, error) { return "", nil })
 	server.AddTool(srv, server.Tool{Name: "loose"}, func(context.Context, *server.Call, loose) (string, error) { return "", nil })
+	server.AddTool(srv, server.Tool{Name: "plain"}, func(context.Context, *server.Call, plain) (string, error) { return "", nil })
 	server.AddTool(srv, server.Tool{Name: "asking"}, func(_ context.Context, call *server.Call, _ struct{}) (string, error) {
 		answer, _, err := server.ElicitForm[question](call, "q", "what?")
 		return answer.Text, err
@@ -246,6 +258,10 @@ func messageTargets() []target {
 		{"loose arguments", true, []string{`{"any":[{"a":1},[]]}`, `{"any":[1,[]],"count":2.0}`, `{"any":["x"],"count":99999999999999999999}`}, maxSmall,
 			func(payload string) request {
 				return modern(mcp.MethodToolsCall, "loose", `"name":"loose","arguments":`+payload)
+			}},
+		{"plain arguments", true, []string{`{"floats":[1,1],"count":2.0}`, `{"ints":[1,2,300]}`, `{"names":{"a":"b"},"rows":[{},{"at":"2026-01-02T03:04:05Z"}],"count":1e0}`}, maxSmall,
+			func(payload string) request {
+				return modern(mcp.MethodToolsCall, "plain", `"name":"plain","arguments":`+payload)
 			}},
 		{"meta", true, []string{`{"a":1}`, `"token"`, `[[1]]`}, maxSmall, func(payload string) request {
 			r := modern(mcp.MethodToolsCall, "echo", `"name":"echo","arguments":{"text":""}`)

@@ -15,8 +15,8 @@ import (
 //
 // For a schema that [For] inferred and a pointer to its type, a valid value is
 // decoded in one typed pass without the validator. Only if this pass fails the value
-// is validated, to find all its faults. For any other variable, and if a large value may have values
-// of type any, the value is validated and then decoded by json/v2, which ignores unknown members.
+// is validated, to find all its faults. For any other variable the value is validated and then
+// decoded by json/v2, which ignores unknown members. No value is decoded twice.
 //
 // A valid value that the Go type cannot hold is a fault as well: 2^63 for an
 // int64, or text that an UnmarshalText method does not accept. If the Go type can hold no
@@ -27,13 +27,14 @@ import (
 // Its errors are those of [Schema.Validate], and the variable is zero then.
 func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into any) ([]Fault, error) {
 	typed := s.target != nil && reflect.TypeOf(into) == s.target
-	if typed && s.exact && (!s.loose || len(raw) <= quickBytes) {
+	var refused error // of the typed pass
+	if typed && s.exact {
 		if _, ok := s.shape.admits(raw, 0); ok {
 			whole := raw
 			if s.presets {
 				whole = s.shape.completed(raw)
 			}
-			if json.Unmarshal(whole, into) == nil {
+			if refused = json.Unmarshal(whole, into); refused == nil {
 				return nil, nil
 			}
 			clearTarget(into)
@@ -41,6 +42,11 @@ func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into
 	}
 	if faults, err := s.Validate(ctx, steps, raw); faults != nil || err != nil {
 		return faults, err
+	}
+	// It would be refused again: the shape admits no integer that has to be completed. To decode a large text
+	// of many small values twice would cost too much.
+	if refused != nil {
+		return []Fault{decodeFault(refused)}, nil
 	}
 	if typed {
 		raw = s.shape.completed(raw)
@@ -55,10 +61,6 @@ func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into
 	}
 	return nil, nil
 }
-
-// quickBytes is up to which size a text is decoded before it is validated if it may become values of type any. If that fails, it
-// is decoded twice, and a large text of many small values would cost too much.
-const quickBytes = 4 << 10
 
 // validated is for values in which the validation has found duplicate names. Looking for them again would take more memory
 // than the text does.

@@ -10,7 +10,8 @@ import (
 
 // admits reads a JSON value and reports whether it satisfies those rules of the schema that
 // typed decoding does not check: forbidden nulls (json/v2 turns them into zero values),
-// required members, unknown members, and the bounds on numbers. Its result is right for
+// required members, unknown members, and the bounds on numbers. It also refuses integers such as 2.0, which
+// json/v2 does not decode as they are. Its result is right for
 // valid JSON with unique names. It is safe for any other text, which the typed decoding that
 // follows does not accept.
 //
@@ -32,6 +33,8 @@ func (s *shape) admits(b []byte, i int) (int, bool) {
 		return s.admitsMembers(b, i, '{', '}')
 	case b[i] == '[' || b[i] == '{':
 		return i, false
+	case s.kind == integer:
+		return skipDigits(b, i)
 	}
 	return skipValue(b, i)
 }
@@ -166,6 +169,18 @@ func skipWord(b []byte, i int) int {
 		i++
 	}
 	return i
+}
+
+// skipDigits skips an integer that has neither a fraction nor an exponent.
+func skipDigits(b []byte, i int) (int, bool) {
+	if b[i] == '-' {
+		i++
+	}
+	first := i
+	for i < len(b) && b[i] >= '0' && b[i] <= '9' {
+		i++
+	}
+	return i, i > first && (i == len(b) || b[i] != '.' && b[i]|0x20 != 'e')
 }
 
 func skipSpace(b []byte, i int) int {
