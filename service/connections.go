@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -74,8 +73,10 @@ var errTooManyHeads = errors.New("service: too many large heads arrive at once")
 
 func newConnections(l net.Listener, size int, headTime time.Duration, reached func(limit string)) *connections {
 	table := share.NewTable()
+	places := table.Pool(size)
 	return &connections{
-		Listener: l, table: table, places: table.Pool(size), size: size, reached: reached, open: map[*connection]struct{}{},
+		Listener: giveWay(l, func() bool { return places.Usage().Holders > 1 }),
+		table:    table, places: places, size: size, reached: reached, open: map[*connection]struct{}{},
 		heads: share.NewPool(max(fewestHeads, size/headShare)), headTime: headTime,
 	}
 }
@@ -83,9 +84,6 @@ func newConnections(l net.Listener, size int, headTime time.Duration, reached fu
 // Accept implements net.Listener.
 func (l *connections) Accept() (net.Conn, error) {
 	for {
-		// Each connection gets a goroutine, and a flood of new ones would have hundreds in the scheduler's queue before
-		// those of the open connections. So the next one is taken when they had their turn.
-		runtime.Gosched()
 		c, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -62,39 +61,6 @@ func dial(t *testing.T, l net.Listener) net.Conn {
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
-}
-
-// A readyListener always has a new connection.
-type readyListener struct{ net.Listener }
-
-func (readyListener) Accept() (net.Conn, error) {
-	c, peer := net.Pipe()
-	peer.Close()
-	return c, nil
-}
-
-// New connections give way to goroutines of open ones, each of them.
-func TestNewConnectionsGiveWay(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	const accepted = 1000
-	l := newConnections(readyListener{}, accepted, time.Hour, func(string) {})
-	var others, stop atomic.Int64
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for stop.Load() == 0 {
-			others.Add(1)
-			runtime.Gosched()
-		}
-	}()
-	for range accepted {
-		c, err := l.Accept()
-		require.NoError(t, err)
-		defer c.Close()
-	}
-	stop.Store(1)
-	<-ended
-	require.GreaterOrEqual(t, others.Load(), int64(accepted/2))
 }
 
 // A flood of connections closes idle ones. New callers are still served.
