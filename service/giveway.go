@@ -9,92 +9,112 @@ import (
 	"time"
 )
 
-// A givingWay is a listener that takes new connections when the open ones had their turn.
+// A givingWay is a listener that takes new connections when the process has heard of what came over the open ones.
 //
 // While its processors are busy, the Go runtime asks the kernel once in 10 ms which connections have something to
-// read, and hears of 128 at a time. New connections need none of that: accept does not wait while there are any,
+// read, and hears of 128 at a time (on Linux). New connections need none of that: accept does not wait while there are any,
 // and their first request is mostly there. So a flood of them would run before all open connections. That is why
-// Accept waits for the answer to one such question. If the answer takes long and the open connections are of
+// Accept waits until the runtime has heard of all that the kernel had to tell. If that takes long and the open connections are of
 // several callers, it waits twice as long again, because a connection is more work than to accept it. The longer it has
 // waited the more connections it takes then, so that new callers get in however busy the processors are.
 //
-// The plain version is to accept at once. While 500 callers hang up, the 99th percentile of the others is 59 ms with it,
-// and 13 ms so (e2e/attack/README.md has the price, too).
+// The plain version is to let only those goroutines go first that can run. While 500 callers hang up, the 99th percentile of the
+// others is 59 ms with it, and 13 ms so (e2e/attack/README.md has the price, too).
 type givingWay struct {
 	net.Listener
 	several func() bool // the open connections are of several callers
+	sleep   func(time.Duration)
 
-	credit atomic.Int64 // connections that may be taken before the next question
+	credit atomic.Int64 // connections that may be taken before the next wait
 
-	start sync.Once
-	// The runtime hears of what is written to ask after all that the kernel has told it before.
-	ask, asked *os.File
-	answers    chan struct{}
+	mu     sync.Mutex // guards the rest
+	closed bool
+	// A pipe. What is written to in comes out after the runtime has heard of all that the kernel had to tell before.
+	in, out *os.File
+	heard   chan struct{} // gets a value for each byte that has come out, and is closed with the pipe
 }
 
 const (
-	quickAnswer  = 200 * time.Microsecond // the longest answer of processors that are not busy
-	longestPause = 20 * time.Millisecond  // after an answer
-	waitForOne   = time.Millisecond       // that much waiting lets one more connection in
+	busy       = 200 * time.Microsecond // the runtime hears of everything sooner unless the processors are busy
+	longest    = 20 * time.Millisecond  // what counts of a wait, and the longest pause after it
+	waitForOne = time.Millisecond       // that much waiting lets one more connection in
 )
 
 func giveWay(l net.Listener, several func() bool) *givingWay {
-	return &givingWay{Listener: l, several: several, answers: make(chan struct{})}
+	return &givingWay{Listener: l, several: several, sleep: time.Sleep}
 }
 
 // Accept implements net.Listener.
 func (l *givingWay) Accept() (net.Conn, error) {
 	began := time.Now()
 	runtime.Gosched() // for what can run already
-	if l.credit.Add(-1) < 0 && l.poll() {
+	if l.credit.Add(-1) < 0 && l.hear() {
 		pause, credit := l.after(time.Since(began))
 		l.credit.Store(credit)
-		time.Sleep(pause)
+		l.sleep(pause)
+		runtime.Gosched() // for what the runtime has just heard of
 	}
 	return l.Listener.Accept()
 }
 
-// after says what follows an answer that took so long: how long Accept waits, and how many connections more it may take then
-// before it asks again.
-func (l *givingWay) after(took time.Duration) (pause time.Duration, credit int64) {
-	if took > quickAnswer && l.several() {
-		pause = min(2*took, longestPause)
+// after says what follows a wait: how long Accept pauses, and how many connections more it may take then before
+// it waits again.
+func (l *givingWay) after(waited time.Duration) (pause time.Duration, credit int64) {
+	waited = min(waited, longest)
+	if waited > busy && l.several() {
+		pause = min(2*waited, longest)
 	}
-	return pause, int64((took + pause) / waitForOne)
+	return pause, int64((waited + pause) / waitForOne)
 }
 
-// poll waits until the runtime has asked the kernel what the connections have to read. It reports false if it could not
-// wait: without a pipe, or after Close. On systems whose pipes are not asked about like connections it
-// waits for less.
-func (l *givingWay) poll() bool {
-	l.start.Do(func() {
-		var err error
-		if l.asked, l.ask, err = os.Pipe(); err == nil {
-			go l.answer()
-		}
-	})
-	if _, err := l.ask.Write([]byte{0}); err != nil { // a nil file has an error, too
+// hear waits until the runtime has heard of all that the kernel had to tell. It reports false if it could not wait: without a
+// pipe, or after Close. On Windows, where the runtime does not ask for pipes, it waits for less.
+func (l *givingWay) hear() bool {
+	in, heard := l.pipe()
+	if in == nil {
 		return false
 	}
-	<-l.answers
+	if _, err := in.Write([]byte{0}); err != nil {
+		return false
+	}
+	<-heard
 	return true
 }
 
-// answer runs until Close.
-func (l *givingWay) answer() {
-	defer close(l.answers)
+// pipe returns the end of the pipe to write to, and what hears from the other end. Both are nil if there is no pipe.
+func (l *givingWay) pipe() (*os.File, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.in == nil && !l.closed {
+		out, in, err := os.Pipe()
+		if err != nil {
+			return nil, nil // there are too many open files: the next connection tries again
+		}
+		l.in, l.out, l.heard = in, out, make(chan struct{})
+		go pass(l.out, l.heard)
+	}
+	return l.in, l.heard
+}
+
+// pass tells of each byte that comes out of a pipe, until it is closed.
+func pass(out *os.File, heard chan<- struct{}) {
+	defer close(heard)
 	for one := make([]byte, 1); ; {
-		if _, err := l.asked.Read(one); err != nil {
+		if _, err := out.Read(one); err != nil {
 			return
 		}
-		l.answers <- struct{}{}
+		heard <- struct{}{}
 	}
 }
 
 // Close implements net.Listener.
 func (l *givingWay) Close() error {
-	l.start.Do(func() {}) // no pipe any more
-	l.ask.Close()
-	l.asked.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.in != nil {
+		l.in.Close()
+		l.out.Close()
+	}
 	return l.Listener.Close()
 }

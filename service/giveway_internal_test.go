@@ -3,6 +3,7 @@ package service
 import (
 	"net"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ func TestNewConnectionsGiveWay(t *testing.T) {
 	defer l.Close()
 	turns := keepBusy(t)
 	const accepted = 1000
-	l.credit.Store(accepted) // it does not ask
+	l.credit.Store(accepted) // it does not wait
 	for range accepted {
 		c, err := l.Accept()
 		require.NoError(t, err)
@@ -63,7 +64,7 @@ func TestNewConnectionsGiveWay(t *testing.T) {
 	require.GreaterOrEqual(t, turns.Load(), int64(accepted/2))
 }
 
-// A new connection is not taken before the process has read what had come over the open ones, also while the
+// New connections are taken after the process has heard of what had come over the open ones, also while the
 // processors are busy.
 func TestNewConnectionsComeAfterWhatOpenOnesHave(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
@@ -96,7 +97,7 @@ func TestNewConnectionsComeAfterWhatOpenOnesHave(t *testing.T) {
 	for range accepted {
 		_, err := client.Write([]byte{0})
 		require.NoError(t, err)
-		l.credit.Store(0) // it asks
+		l.credit.Store(0) // it waits
 		c, err := l.Accept()
 		require.NoError(t, err)
 		c.Close()
@@ -107,21 +108,77 @@ func TestNewConnectionsComeAfterWhatOpenOnesHave(t *testing.T) {
 // The pause protects other callers, and new ones get in all the same.
 func TestPauseOfNewConnections(t *testing.T) {
 	for _, c := range []struct {
-		took    time.Duration
+		waited  time.Duration
 		several bool
 		pause   time.Duration
 		credit  int64
 	}{
-		{quickAnswer, true, 0, 0},
-		{2 * quickAnswer, true, 4 * quickAnswer, 1},
+		{busy, true, 0, 0},
+		{2 * busy, true, 4 * busy, 1},
 		{5 * time.Millisecond, true, 10 * time.Millisecond, 15},
-		{time.Second, true, longestPause, 1020},
+		{time.Minute, true, longest, 40}, // the process was stopped
 		{5 * time.Millisecond, false, 0, 5},
+		{time.Minute, false, 0, 20},
 	} {
 		l := giveWay(readyListener{}, func() bool { return c.several })
-		pause, credit := l.after(c.took)
+		pause, credit := l.after(c.waited)
 		require.Equal(t, c.pause, pause, c)
 		require.Equal(t, c.credit, credit, c)
+	}
+}
+
+// While the processors are busy, the listener pauses, and takes more connections for it.
+func TestBusyListenerPauses(t *testing.T) {
+	l := giveWay(readyListener{}, func() bool { return true })
+	defer l.Close()
+	var pauses []time.Duration
+	l.sleep = func(d time.Duration) { pauses = append(pauses, d) }
+	keepBusy(t)
+	credits, waits := 0, 0
+	for range 100 {
+		if l.credit.Load() > 0 {
+			credits++
+		} else {
+			waits++
+		}
+		c, err := l.Accept()
+		require.NoError(t, err)
+		c.Close()
+	}
+	require.Len(t, pauses, waits)
+	require.Positive(t, slices.Max(pauses))
+	require.Positive(t, credits)
+}
+
+// A fromAddress is a connection from an address.
+type fromAddress struct {
+	net.Conn
+	addr net.TCPAddr
+}
+
+func (c *fromAddress) RemoteAddr() net.Addr { return &c.addr }
+
+// addressed gives connections of these addresses.
+type addressed struct {
+	readyListener
+	addresses []string
+}
+
+func (l *addressed) Accept() (net.Conn, error) {
+	c, _ := l.readyListener.Accept()
+	from := &fromAddress{c, net.TCPAddr{IP: net.ParseIP(l.addresses[0]), Port: 1}}
+	l.addresses = l.addresses[1:]
+	return from, nil
+}
+
+func TestConnectionsOfSeveralCallers(t *testing.T) {
+	l := newConnections(&addressed{addresses: []string{"192.0.2.1", "192.0.2.1", "192.0.2.2"}}, 10, time.Hour, nil)
+	defer l.Close()
+	for _, several := range []bool{false, false, true} {
+		c, err := l.Accept()
+		require.NoError(t, err)
+		defer c.Close()
+		require.Equal(t, several, l.Listener.(*givingWay).several())
 	}
 }
 
@@ -141,5 +198,5 @@ func TestClosedListenerWaitsForNothing(t *testing.T) {
 	require.ErrorIs(t, err, net.ErrClosed)
 	unused := giveWay(readyListener{}, nil)
 	require.NoError(t, unused.Close())
-	require.False(t, unused.poll())
+	require.False(t, unused.hear())
 }

@@ -19,7 +19,7 @@ import (
 // decoded by json/v2, which ignores unknown members. No value is decoded twice.
 //
 // A valid value that the Go type cannot hold is a fault as well: 2^63 for an
-// int64, or text that an UnmarshalText method does not accept. If the Go type can hold no
+// int64, text that an UnmarshalText method does not accept, or two names that are the same key of a map. If the Go type can hold no
 // value of this JSON type, schema and type contradict each other ([Fault.Misfit]). JSON Schema
 // takes 2.0 and 2e0 for integers, and so does Decode into an inferred type. A missing member
 // that has a default is decoded as its default.
@@ -55,6 +55,9 @@ func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into
 	if s.loose || !typed {
 		option = validatedAny
 	}
+	if s.aliases {
+		option = json.JoinOptions(option, jsontext.AllowDuplicateNames(false))
+	}
 	if err := json.Unmarshal(raw, into, option); err != nil {
 		clearTarget(into)
 		return []Fault{decodeFault(err)}, nil
@@ -76,6 +79,9 @@ func clearTarget(into any) {
 // decodeFault words what a Go type could not hold.
 func decodeFault(err error) Fault {
 	semantic, ok := errors.AsType[*json.SemanticError](err)
+	if twice, is := errors.AsType[*jsontext.SyntacticError](err); is && errors.Is(err, jsontext.ErrDuplicateName) {
+		return fault(string(twice.JSONPointer), "is the same key as another name")
+	}
 	if !ok {
 		return quoting(fault("", "cannot be decoded: %v", err))
 	}

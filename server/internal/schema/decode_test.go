@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"net/netip"
 	"reflect"
 	"testing"
 
@@ -8,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// seen counts how often it is decoded.
-type seen int
-
-func (s *seen) UnmarshalText([]byte) error { *s++; decodings++; return nil }
-
-func (s seen) MarshalText() ([]byte, error) { return nil, nil }
-
+// decodings counts how often a value of type seen is decoded.
 var decodings int
+
+type seen struct{}
+
+func (*seen) UnmarshalText([]byte) error { decodings++; return nil }
+
+func (seen) MarshalText() ([]byte, error) { return nil, nil }
 
 // No text is decoded twice, also if a number is not one that its Go type reads or holds: many small values would cost too much.
 func TestDecodeOnce(t *testing.T) {
@@ -56,5 +57,31 @@ func decodesOnce[T any](t *testing.T) {
 		require.NoError(t, err, count)
 		assert.Len(t, got, faults, count)
 		assert.Equal(t, 1, decodings, count)
+	}
+}
+
+// Two names may be the same key of a map. Then one member would be lost, so the value is refused, whatever is beside it.
+func TestNamesOfTheSameKey(t *testing.T) {
+	type keyed struct {
+		By    map[netip.Addr]int `json:"by"`
+		Count int                `json:"count"`
+		Any   any                `json:"any,omitempty"`
+	}
+	type ruled struct {
+		By    map[netip.Addr]int `json:"by"`
+		Count int                `json:"count" minimum:"1"`
+	}
+	for _, typ := range []reflect.Type{reflect.TypeFor[keyed](), reflect.TypeFor[ruled]()} {
+		s, err := For(typ)
+		require.NoError(t, err)
+		for _, count := range []string{"1", "1.0"} {
+			faults, err := s.Decode(t.Context(), Steps, []byte(`{"by":{"::1":1,"0::1":2},"count":`+count+`}`), reflect.New(typ).Interface())
+			require.NoError(t, err)
+			require.Len(t, faults, 1, count)
+			assert.Equal(t, "/by/0::1: is the same key as another name", faults[0].String())
+			faults, err = s.Decode(t.Context(), Steps, []byte(`{"by":{"::1":1,"::2":2},"count":`+count+`}`), reflect.New(typ).Interface())
+			require.NoError(t, err)
+			require.Empty(t, faults, count)
+		}
 	}
 }

@@ -60,7 +60,8 @@ func forType(t reflect.Type, way direction) (s *Schema, err error) {
 		return nil, err
 	}
 	s.target, s.shape, s.presets = reflect.PointerTo(t), shape, in.presets
-	s.exact, s.proven, s.loose = in.exact, in.exact && !in.unproven, in.loose
+	s.exact, s.proven = in.exact, in.exact && !in.unproven
+	s.loose, s.aliases = in.loose, in.aliases
 	return s, nil
 }
 

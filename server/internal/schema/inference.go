@@ -33,6 +33,8 @@ type inference struct {
 	presets bool
 	// loose is true if there are values of type any.
 	loose bool
+	// aliases is true if there are maps in which two names may be the same key.
+	aliases bool
 }
 
 func newInference(way direction) *inference {
@@ -93,6 +95,7 @@ func (in *inference) read(s *shape, at string) (err error) {
 		if t.Key().Kind() != reflect.String && !implements(t.Key(), textMarshalers) {
 			return fieldError(at, "map key type %v is not a string", t.Key())
 		}
+		in.aliases = in.aliases || implements(t.Key(), textUnmarshaler)
 		s.elem, err = in.shapeOf(t.Elem(), at+"{}")
 	case record:
 		err = in.record(s, t, at)

@@ -44,6 +44,7 @@ type Schema struct {
 	exact   bool         // the shape and typed decoding prove the schema
 	proven  bool         // encoding the type proves the schema
 	loose   bool         // there are values of type any
+	aliases bool         // there are maps in which two names may be the same key
 }
 
 // Parse compiles a schema that was given by hand. It is kept keyword for
