@@ -91,7 +91,7 @@ func checkAgreement(t *testing.T, s *Schema, typ reflect.Type, raw []byte) (acce
 		checkBounds(t, faults)
 	}
 	fast := reflect.New(typ)
-	_, admitted := s.shape.admits(raw, 0)
+	_, admitted := s.shape.admits(raw, 0, new(bool))
 	decoded := admitted && jsonv2.Unmarshal(raw, fast.Interface()) == nil
 	if !jsontext.Value(raw).IsValid() {
 		require.False(t, decoded, "fast path took bad JSON %q", raw)
@@ -290,7 +290,7 @@ func BenchmarkDecode(b *testing.B) {
 	run("fast", func(into *forecastIn) bool { return inferred.Fill(goodForecast, into) == nil })
 	run("full", func(into *forecastIn) bool { return parsed.Fill(goodForecast, into) == nil })
 	run("unmarshal alone", func(into *forecastIn) bool { return jsonv2.Unmarshal(goodForecast, into) == nil })
-	run("scan alone", func(*forecastIn) bool { _, ok := inferred.shape.admits(goodForecast, 0); return ok })
+	run("scan alone", func(*forecastIn) bool { _, ok := inferred.shape.admits(goodForecast, 0, new(bool)); return ok })
 	run("validate alone", func(*forecastIn) bool { return parsed.Faults(goodForecast) == nil })
 	bad := jsontext.Value(`{"citty":"Trondheim","days":"5","metric":null,"tags":[1]}`)
 	run("faults", func(into *forecastIn) bool { return inferred.Fill(bad, into) != nil })

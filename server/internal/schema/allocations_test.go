@@ -19,7 +19,7 @@ func TestDecodeAllocations(t *testing.T) {
 	s, err := For(reflect.TypeFor[forecastIn]())
 	require.NoError(t, err)
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
-		if _, ok := s.shape.admits(goodForecast, 0); !ok {
+		if _, ok := s.shape.admits(goodForecast, 0, new(bool)); !ok {
 			t.Fatal("refused")
 		}
 	}), "looking at the value")

@@ -58,7 +58,8 @@ func (c *completion) value(s *shape) bool {
 	}
 	value := c.text[c.at:end]
 	if s.kind == integer && (first == '-' || first >= '0' && first <= '9') && bytes.ContainsAny(value, ".eE") {
-		if number, ok := new(big.Rat).SetString(string(value)); ok && number.IsInt() {
+		number, ok := new(big.Rat).SetString(string(value)) // it reads more than the numbers of JSON
+		if ok && number.IsInt() && jsontext.Value(value).IsValid() {
 			c.replace(end, []byte(number.Num().String()))
 		}
 	}

@@ -15,7 +15,8 @@ import (
 //
 // For a schema that [For] inferred and a pointer to its type, a valid value is
 // decoded in one typed pass without the validator. Only if this pass fails the value
-// is validated, to find all its faults. For any other variable the value is validated and then
+// is validated, to find all its faults; a number of a text of more than 64 KiB that is out of the range of its Go type is the
+// only one. For any other variable the value is validated and then
 // decoded by json/v2, which ignores unknown members. No value is decoded twice.
 //
 // A valid value that the Go type cannot hold is a fault as well: 2^63 for an
@@ -29,22 +30,25 @@ func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into
 	typed := s.target != nil && reflect.TypeOf(into) == s.target
 	var refused error // of the typed pass
 	if typed && s.exact {
-		if _, ok := s.shape.admits(raw, 0); ok {
+		var odd bool
+		if _, ok := s.shape.admits(raw, 0, &odd); ok {
 			whole := raw
-			if s.presets {
+			if odd || s.presets {
 				whole = s.shape.completed(raw)
 			}
 			if refused = json.Unmarshal(whole, into); refused == nil {
 				return nil, nil
 			}
 			clearTarget(into)
+			if len(raw) > someBytes && errors.Is(refused, strconv.ErrRange) {
+				return []Fault{decodeFault(refused)}, nil
+			}
 		}
 	}
 	if faults, err := s.Validate(ctx, steps, raw); faults != nil || err != nil {
 		return faults, err
 	}
-	// It would be refused again: the shape admits no integer that has to be completed. To decode a large text
-	// of many small values twice would cost too much.
+	// It would be refused again. To decode a large text of many small values twice would cost too much.
 	if refused != nil {
 		return []Fault{decodeFault(refused)}, nil
 	}
@@ -64,6 +68,10 @@ func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into
 	}
 	return nil, nil
 }
+
+// someBytes is the size of the texts of which all faults are found if one number is out of the range of its Go type. Of larger
+// ones that number is the only fault, because their validation would double what they cost.
+const someBytes = 64 << 10
 
 // validated is for values in which the validation has found duplicate names. Looking for them again would take more memory
 // than the text does.

@@ -3,6 +3,7 @@ package schema
 import (
 	"net/netip"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -83,5 +84,48 @@ func TestNamesOfTheSameKey(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, faults, count)
 		}
+	}
+}
+
+// What is no number of JSON is not read as an integer, although it stands where one may be written as 2.0.
+func TestIntegersAreNumbersOfJSON(t *testing.T) {
+	type plain struct {
+		Count int `json:"count"`
+	}
+	type preset struct {
+		Count int `json:"count"`
+		Size  int `json:"size" default:"2"`
+	}
+	for _, typ := range []reflect.Type{reflect.TypeFor[plain](), reflect.TypeFor[preset]()} {
+		s, err := For(typ)
+		require.NoError(t, err)
+		for _, count := range []string{"02.0", "+2.0", "2.", "2.e0", ".2e1", "0x2e", "2e", "2e+", "4.0/2", "1_0.0", "2.5", "-0.5", "1e-1"} {
+			into := reflect.New(typ)
+			faults, err := s.Decode(t.Context(), Steps, []byte(`{"count":`+count+`}`), into.Interface())
+			require.NoError(t, err)
+			assert.NotEmpty(t, faults, count)
+			assert.True(t, into.Elem().IsZero(), count)
+		}
+	}
+}
+
+// If a number of a large text is out of the range of its Go type, that is the only fault.
+func TestRangeFaultOfLargeText(t *testing.T) {
+	type ranged struct {
+		Small int8   `json:"small"`
+		Text  string `json:"text"`
+		Other string `json:"other"`
+	}
+	s, err := For(reflect.TypeFor[ranged]())
+	require.NoError(t, err)
+	for size, want := range map[int][]string{10: {"/other: must be a string, got number", "/small: must be at most 127"}, someBytes: {"/small: number is out of the range of int8"}} {
+		raw := []byte(`{"small":300,"text":"` + strings.Repeat("x", size) + `","other":1}`)
+		faults, err := s.Decode(t.Context(), Steps, raw, new(ranged))
+		require.NoError(t, err)
+		var got []string
+		for _, f := range faults {
+			got = append(got, f.String())
+		}
+		assert.Equal(t, want, got)
 	}
 }

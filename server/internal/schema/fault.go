@@ -72,13 +72,21 @@ var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
 // pointer joins tokens to a JSON pointer. One that is longer than any path may be cut.
 func pointer(tokens []string) string {
+	size := 0
+	for _, token := range tokens {
+		size += len("/") + len(token)
+	}
 	var b strings.Builder
+	b.Grow(min(size, maxPath+maxEcho))
 	for _, token := range tokens {
 		if b.Len() > maxPath {
 			break
 		}
 		b.WriteByte('/')
-		_, _ = pointerEscaper.WriteString(&b, token) // a Builder returns no error
+		if strings.ContainsAny(token, "~/") {
+			token = pointerEscaper.Replace(token)
+		}
+		b.WriteString(token)
 	}
 	return b.String()
 }

@@ -12,6 +12,7 @@ func TestDiscreetRepeatsNothingOfTheValue(t *testing.T) {
 	s, err := Parse(jsontext.Value(`{"type":"object","additionalProperties":false,"properties":{
 		"tokens":{"type":"object","additionalProperties":{"type":"object","properties":{"age":{"type":"integer"}}}},
 		"list":{"type":"array","items":{"type":"integer"}},
+		"a/b~":{"type":"object","additionalProperties":{"type":"integer"}},
 		"named":{"type":"object","propertyNames":{"pattern":"^[a-z]+$"}},
 		"any":{"anyOf":[{"type":"string"},{"type":"object","required":["x"],"additionalProperties":false,"properties":{"x":{}}}]}
 	}}`))
@@ -21,6 +22,7 @@ func TestDiscreetRepeatsNothingOfTheValue(t *testing.T) {
 		`{"tokens":{"sk-SECRET":{"age":"SECRET"}}}`: "/tokens/…/age: must be an integer, got string",
 		`{"tokens":{"4111111111111111":1}}`:         "/tokens/…: must be an object, got number",
 		`{"list":[1,2,"SECRET"]}`:                   "/list/2: must be an integer, got string",
+		`{"a/b~":{"~SEC/RET":"x"}}`:                 "/a~1b~0/…: must be an integer, got string",
 		`{"SECRET":1}`:                              "unknown property",
 		`{"named":{"SECRET":1}}`:                    "/named: property name",
 		`{"any":{"SECRET":1}}`:                      "/any: matches none of the alternatives",

@@ -10,14 +10,14 @@ import (
 
 // admits reads a JSON value and reports whether it satisfies those rules of the schema that
 // typed decoding does not check: forbidden nulls (json/v2 turns them into zero values),
-// required members, unknown members, and the bounds on numbers. It also refuses integers such as 2.0, which
-// json/v2 does not decode as they are. Its result is right for
+// required members, unknown members, and the bounds on numbers. Its result is right for
 // valid JSON with unique names. It is safe for any other text, which the typed decoding that
 // follows does not accept.
 //
 // The plain version is to validate each value. admits costs a tenth of that (BenchmarkDecode),
 // because it looks at little more than the first byte of each value. It returns the index after the value.
-func (s *shape) admits(b []byte, i int) (int, bool) {
+// odd becomes true if there may be integers such as 2.0, which json/v2 decodes only if they are completed.
+func (s *shape) admits(b []byte, i int, odd *bool) (int, bool) {
 	i = skipSpace(b, i)
 	if i >= len(b) {
 		return i, false
@@ -28,19 +28,22 @@ func (s *shape) admits(b []byte, i int) (int, bool) {
 	case b[i] == 'n':
 		return i + len("null"), s.nullable
 	case s.kind == list:
-		return s.admitsMembers(b, i, '[', ']')
+		return s.admitsMembers(b, i, '[', ']', odd)
 	case s.kind == dict, s.kind == record:
-		return s.admitsMembers(b, i, '{', '}')
+		return s.admitsMembers(b, i, '{', '}', odd)
 	case b[i] == '[' || b[i] == '{':
 		return i, false
 	case s.kind == integer:
-		return skipDigits(b, i)
+		if end, ok := skipDigits(b, i); ok {
+			return end, true
+		}
+		*odd = true
 	}
 	return skipValue(b, i)
 }
 
 // admitsMembers reads an array or an object, which begins with first and ends with last.
-func (s *shape) admitsMembers(b []byte, i int, first, last byte) (int, bool) {
+func (s *shape) admitsMembers(b []byte, i int, first, last byte, odd *bool) (int, bool) {
 	if b[i] != first {
 		return i, false
 	}
@@ -72,7 +75,7 @@ func (s *shape) admitsMembers(b []byte, i int, first, last byte) (int, bool) {
 			}
 			i++
 		}
-		if i, ok = member.admits(b, i); !ok {
+		if i, ok = member.admits(b, i, odd); !ok {
 			return i, false
 		}
 		if i = skipSpace(b, i); i >= len(b) {
