@@ -39,6 +39,8 @@ func costlies(n int) []costly {
 		{"arrays instead of strings", object("words", "words", "["+fill("[]", n)+"]")},
 		{"strings instead of numbers", object("numbers", "numbers", "["+fill(`"1"`, n)+"]")},
 		{"fractions instead of numbers", object("numbers", "numbers", "["+fill("1.5", n)+"]")},
+		{"integers with a fraction", object("numbers", "numbers", "["+fill("2.0", n)+"]")},
+		{"integers with an exponent", object("numbers", "numbers", "["+fill("1e512", n)+"]")},
 		{"numbers", object("numbers", "numbers", "["+fill("1234567", n)+"]")},
 		{"numbers with large exponents", object("numbers", "numbers", "["+fill("1e5000", n)+"]")},
 		{"one number of many digits", object("numbers", "numbers", "["+strings.Repeat("9", n)+"]")},

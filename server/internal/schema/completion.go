@@ -2,7 +2,6 @@ package schema
 
 import (
 	"bytes"
-	"math/big"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -12,7 +11,7 @@ import (
 // missing, and with 2 for 2.0 and 2e0 wherever the shape has an integer. JSON Schema says
 // that these are integers; json/v2 does not decode them into one. Everything else stays as
 // it is, and so does the whole value if it cannot be read. A value that needs nothing is not
-// copied.
+// copied, and one with a number that is no integer where the shape has one stays as it is.
 func (s *shape) completed(raw jsontext.Value) jsontext.Value {
 	c := completion{text: raw}
 	if !c.value(s) || c.out == nil {
@@ -58,10 +57,11 @@ func (c *completion) value(s *shape) bool {
 	}
 	value := c.text[c.at:end]
 	if s.kind == integer && (first == '-' || first >= '0' && first <= '9') && bytes.ContainsAny(value, ".eE") {
-		number, ok := new(big.Rat).SetString(string(value)) // it reads more than the numbers of JSON
-		if ok && number.IsInt() && jsontext.Value(value).IsValid() {
-			c.replace(end, []byte(number.Num().String()))
+		text, ok := integerText(value)
+		if !ok {
+			return false // the value is refused for it, so the rest needs nothing
 		}
+		c.replace(end, text)
 	}
 	c.at = end
 	return true
