@@ -15,12 +15,12 @@ import (
 //
 // For a schema that [For] inferred and a pointer to its type, a valid value is
 // decoded in one typed pass without the validator. Only if this pass fails the value
-// is validated, to find all its faults; a number of a text of more than 64 KiB that is out of the range of its Go type is the
+// is validated, to find all its faults; a number of a text of more than 64 KiB that is out of the range of its Go type may be the
 // only one. For any other variable the value is validated and then
 // decoded by json/v2, which ignores unknown members. No value is decoded twice.
 //
 // A valid value that the Go type cannot hold is a fault as well: 2^63 for an
-// int64, text that an UnmarshalText method does not accept, or two names that are the same key of a map. If the Go type can hold no
+// int64, text that an UnmarshalText method does not accept, or, of an inferred schema, two names that are the same key of a map. If the Go type can hold no
 // value of this JSON type, schema and type contradict each other ([Fault.Misfit]). JSON Schema
 // takes 2.0 and 2e0 for integers, and so does Decode into an inferred type. A missing member
 // that has a default is decoded as its default.

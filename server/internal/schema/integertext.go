@@ -11,7 +11,7 @@ import (
 const tooLarge = "99999999999999999999"
 
 // integerText returns a number of JSON (RFC 8259, section 6) without fraction and exponent, and reports whether that can be
-// done: 2 for 2.0 and 0.2e1. It returns [tooLarge] for what has more digits, because 1e512 would become 512. math/big does the same
+// done: 2 for 2.0 and 0.2e1. It returns [tooLarge], with the sign, for what has more than 20 digits, because 1e512 would become 513. math/big does the same
 // in a multiple of the CPU time (BenchmarkIntegerText), and a text may have a million such numbers.
 func integerText(number []byte) (text []byte, ok bool) {
 	if !evaluate.NumberInBounds(number) {
