@@ -19,7 +19,7 @@ import (
 // waited the more connections it takes then, so that new callers get in however busy the processors are.
 //
 // The plain version is to let only those goroutines go first that can run. While 500 callers hang up, the 99th percentile of the
-// others is 59 ms with it, and 13 ms so (e2e/attack/README.md has the price, too).
+// others is 47 to 107 ms with it, and 11 to 20 ms so (e2e/attack/README.md has the price, too).
 type givingWay struct {
 	net.Listener
 	several func() bool // the open connections are of several callers

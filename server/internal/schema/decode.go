@@ -30,19 +30,13 @@ func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into
 	typed := s.target != nil && reflect.TypeOf(into) == s.target
 	var refused error // of the typed pass
 	if typed && s.exact {
-		var odd bool
-		if _, ok := s.shape.admits(raw, 0, &odd); ok {
-			whole := raw
-			if odd || s.presets {
-				whole = s.shape.completed(raw)
-			}
-			if refused = json.Unmarshal(whole, into); refused == nil {
-				return nil, nil
-			}
-			clearTarget(into)
-			if len(raw) > someBytes && errors.Is(refused, strconv.ErrRange) {
-				return []Fault{decodeFault(refused)}, nil
-			}
+		var admitted bool
+		admitted, refused = s.typedPass(raw, into)
+		if admitted && refused == nil {
+			return nil, nil
+		}
+		if len(raw) > someBytes && outOfRange(refused) {
+			return []Fault{decodeFault(refused)}, nil
 		}
 	}
 	if faults, err := s.Validate(ctx, steps, raw); faults != nil || err != nil {
@@ -69,8 +63,29 @@ func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into
 	return nil, nil
 }
 
+// typedPass decodes a value if the shape admits it. What it refuses then would be refused again.
+func (s *Schema) typedPass(raw jsontext.Value, into any) (admitted bool, refused error) {
+	var odd bool
+	if _, admitted = s.shape.admits(raw, 0, &odd); !admitted {
+		return false, nil
+	}
+	if odd || s.presets {
+		raw = s.shape.completed(raw)
+	}
+	if refused = json.Unmarshal(raw, into); refused != nil {
+		clearTarget(into)
+	}
+	return true, refused
+}
+
+// outOfRange reports whether the error of a decoding is about a number that its Go type does not hold, and not one of a method of the type.
+func outOfRange(err error) bool {
+	semantic, ok := errors.AsType[*json.SemanticError](err)
+	return ok && semantic.JSONKind == '0' && semantic.GoType != nil && errors.Is(semantic.Err, strconv.ErrRange)
+}
+
 // someBytes is the size of the texts of which all faults are found if one number is out of the range of its Go type. Of larger
-// ones that number is the only fault, because their validation would double what they cost.
+// ones that number may be the only fault, because their validation would double what they cost.
 const someBytes = 64 << 10
 
 // validated is for values in which the validation has found duplicate names. Looking for them again would take more memory
@@ -95,7 +110,7 @@ func decodeFault(err error) Fault {
 	}
 	at := string(semantic.JSONPointer)
 	switch {
-	case errors.Is(semantic.Err, strconv.ErrRange) && semantic.GoType != nil:
+	case outOfRange(err):
 		return fault(at, "number is out of the range of %v", semantic.GoType.Kind())
 	case errors.Is(semantic.Err, strconv.ErrSyntax) && semantic.JSONKind == '0':
 		return fault(at, "must be an integer without fraction and exponent")

@@ -3,6 +3,7 @@ package schema
 import (
 	"net/netip"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -106,6 +107,29 @@ func TestIntegersAreNumbersOfJSON(t *testing.T) {
 			assert.NotEmpty(t, faults, count)
 			assert.True(t, into.Elem().IsZero(), count)
 		}
+	}
+}
+
+// picky is a text that its method finds out of range.
+type picky struct{}
+
+func (*picky) UnmarshalText([]byte) error { return strconv.ErrRange }
+
+func (picky) MarshalText() ([]byte, error) { return nil, nil }
+
+// A range error of a method is about a text, and hides no other fault.
+func TestRangeErrorOfAMethod(t *testing.T) {
+	s, err := For(reflect.TypeFor[struct {
+		Picky picky  `json:"picky"`
+		Other string `json:"other,omitempty"`
+	}]())
+	require.NoError(t, err)
+	text := `{"picky":"` + strings.Repeat("x", someBytes) + `"`
+	for end, want := range map[string]string{`}`: "/picky: is not accepted: value out of range", `,"other":1}`: "/other: must be a string, got number"} {
+		faults, err := s.Decode(t.Context(), Steps, []byte(text+end), reflect.New(s.target.Elem()).Interface())
+		require.NoError(t, err)
+		require.Len(t, faults, 1)
+		assert.Equal(t, want, faults[0].String())
 	}
 }
 

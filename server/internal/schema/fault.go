@@ -77,7 +77,7 @@ func pointer(tokens []string) string {
 		size += len("/") + len(token)
 	}
 	var b strings.Builder
-	b.Grow(min(size, maxPath+maxEcho))
+	b.Grow(min(size, maxPath))
 	for _, token := range tokens {
 		if b.Len() > maxPath {
 			break
