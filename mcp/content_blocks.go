@@ -43,13 +43,13 @@ func (c *ContentBlocks) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 			return err
 		}
 	}
-	*c, err = appendBlocks(make(ContentBlocks, 0, len(list)), list)
+	*c, err = appendBlocks(make(ContentBlocks, 0, len(list)), list, dec.Options())
 	return err
 }
 
-func appendBlocks(to []Content, list []jsontext.Value) ([]Content, error) {
+func appendBlocks(to []Content, list []jsontext.Value, options json.Options) ([]Content, error) {
 	for _, raw := range list {
-		block, err := UnmarshalContent(raw)
+		block, err := unmarshalContent(raw, options)
 		if err != nil {
 			return nil, err
 		}
@@ -71,6 +71,10 @@ var newBlocks = map[string]func() Content{
 
 // UnmarshalContent decodes one block of content. An unknown type is an error.
 func UnmarshalContent(raw jsontext.Value) (Content, error) {
+	return unmarshalContent(raw, nil)
+}
+
+func unmarshalContent(raw jsontext.Value, options json.Options) (Content, error) {
 	var head struct {
 		Type string `json:"type"`
 	}
@@ -82,7 +86,7 @@ func UnmarshalContent(raw jsontext.Value) (Content, error) {
 		return nil, fmt.Errorf("mcp: there is no content of type %q", head.Type)
 	}
 	block := newBlock()
-	return block, json.Unmarshal(raw, block)
+	return block, json.Unmarshal(raw, block, options)
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -95,7 +99,7 @@ func (c *ToolResultContent) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	value.block = (*block)(c)
 	err := json.UnmarshalDecode(dec, &value)
 	if err == nil {
-		c.Content, err = appendBlocks(nil, value.Content)
+		c.Content, err = appendBlocks(nil, value.Content, dec.Options())
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/decimal"
 )
 
 // claims are the claims of a token (RFC 7519, section 4), or of the answer to an introspection. It
@@ -42,7 +43,7 @@ var wholeNumbers = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsonte
 		*v = n
 		return nil
 	}
-	f, err := strconv.ParseFloat(token.String(), 64)
+	f, err := decimal.Float([]byte(token.String()), 64)
 	*v = f
 	return err
 }))

@@ -144,6 +144,13 @@ type plain struct {
 	Count int64 `json:"count,omitempty"`
 }
 
+// A degree is a float of a type of its own, which needs a decoder of its own.
+type degree float32
+
+type weather struct {
+	Degrees []degree `json:"degrees,omitempty"`
+}
+
 type question struct {
 	Text  string   `json:"text" format:"email" maxLength:"100"`
 	Tags  []string `json:"tags,omitempty" enum:"a,b,c" maxItems:"2"`
@@ -165,6 +172,7 @@ func addTools(srv *server.Server) {
 	server.AddTool(srv, server.Tool{Name: "typed"}, func(context.Context, *server.Call, typed) (string, error) { return "", nil })
 	server.AddTool(srv, server.Tool{Name: "loose"}, func(context.Context, *server.Call, loose) (string, error) { return "", nil })
 	server.AddTool(srv, server.Tool{Name: "plain"}, func(context.Context, *server.Call, plain) (string, error) { return "", nil })
+	server.AddTool(srv, server.Tool{Name: "weather"}, func(context.Context, *server.Call, weather) (string, error) { return "", nil })
 	server.AddTool(srv, server.Tool{Name: "asking"}, func(_ context.Context, call *server.Call, _ struct{}) (string, error) {
 		answer, _, err := server.ElicitForm[question](call, "q", "what?")
 		return answer.Text, err
@@ -255,14 +263,17 @@ func messageTargets() []target {
 			func(payload string) request {
 				return modern(mcp.MethodToolsCall, "typed", `"name":"typed","arguments":`+payload)
 			}},
-		{"loose arguments", true, []string{`{"any":[{"a":1},[]]}`, `{"any":[1,[]],"count":2.0}`, `{"any":["x"],"count":99999999999999999999}`}, maxSmall,
+		{"loose arguments", true, []string{`{"any":[{"a":1},[]]}`, `{"any":[1,[]],"count":2.0}`, `{"any":["x"],"count":99999999999999999999}`, `{"any":[7e-320]}`}, maxSmall,
 			func(payload string) request {
 				return modern(mcp.MethodToolsCall, "loose", `"name":"loose","arguments":`+payload)
 			}},
-		{"plain arguments", true, []string{`{"floats":[1,1],"count":2.0}`, `{"ints":[1,2,300]}`, `{"names":{"a":"b"},"rows":[{},{"at":"2026-01-02T03:04:05Z"}],"count":1e0}`}, maxSmall,
+		{"plain arguments", true, []string{`{"floats":[1,1],"count":2.0}`, `{"floats":[7e-320]}`, `{"ints":[1,2,300]}`, `{"names":{"a":"b"},"rows":[{},{"at":"2026-01-02T03:04:05Z"}],"count":1e0}`}, maxSmall,
 			func(payload string) request {
 				return modern(mcp.MethodToolsCall, "plain", `"name":"plain","arguments":`+payload)
 			}},
+		{"named floats", true, []string{`{"degrees":[7e-320]}`, `{"degrees":[1,7e-40]}`}, maxSmall, func(payload string) request {
+			return modern(mcp.MethodToolsCall, "weather", `"name":"weather","arguments":`+payload)
+		}},
 		{"meta", true, []string{`{"a":1}`, `"token"`, `[[1]]`}, maxSmall, func(payload string) request {
 			r := modern(mcp.MethodToolsCall, "echo", `"name":"echo","arguments":{"text":""}`)
 			r.body = strings.Replace(r.body, `"_meta":{`, `"_meta":{"progressToken":"t","x":`+payload+`,`, 1)

@@ -44,6 +44,14 @@ type numbersInput struct {
 	Numbers []int64 `json:"numbers"`
 }
 
+type measuresInput struct {
+	Measures []float64 `json:"measures"`
+}
+
+type anythingInput struct {
+	Anything any `json:"anything"`
+}
+
 // A rowsInput takes much more memory than the text of its rows, if they have no members.
 type rowsInput struct {
 	Rows []struct {
@@ -82,6 +90,12 @@ func addCostlyTools(srv *server.Server) {
 	})
 	server.AddTool(srv, server.Tool{Name: "numbers"}, func(_ context.Context, _ *server.Call, in numbersInput) (string, error) {
 		return fmt.Sprint(len(in.Numbers)), nil
+	})
+	server.AddTool(srv, server.Tool{Name: "measures"}, func(_ context.Context, _ *server.Call, in measuresInput) (string, error) {
+		return fmt.Sprint(len(in.Measures)), nil
+	})
+	server.AddTool(srv, server.Tool{Name: "anything"}, func(context.Context, *server.Call, anythingInput) (string, error) {
+		return "something", nil
 	})
 	server.AddTool(srv, server.Tool{Name: "rows"}, func(_ context.Context, _ *server.Call, in rowsInput) (string, error) {
 		return fmt.Sprint(len(in.Rows)), nil

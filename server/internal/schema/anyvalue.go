@@ -8,12 +8,14 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/decimal"
 )
 
-// validatedAny is [validated] for Go types with variables of type any, which [anyText] decodes. The plain version is to leave
+// anyValues decodes the variables of type any of a value that is valid, by [anyText]. The plain version is to leave
 // them to json/v2, which takes 3 times as long beside [jsontext.AllowDuplicateNames] (BenchmarkDecodeAny): a text of many small
 // values costs more than any other of its size.
-var validatedAny = json.JoinOptions(validated, json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, into *any) error {
+var anyValues = json.UnmarshalFromFunc(func(dec *jsontext.Decoder, into *any) error {
 	if *into != nil {
 		return errors.ErrUnsupported // a value of the program, which is decoded into
 	}
@@ -31,7 +33,7 @@ var validatedAny = json.JoinOptions(validated, json.WithUnmarshalers(json.Unmars
 	}
 	*into = value
 	return nil
-})))
+})
 
 // An anyText is a valid JSON text, which becomes a Go value as json/v2 decodes one into an any: nil, bool, float64, string, []any
 // and map[string]any.
@@ -73,10 +75,10 @@ func (t *anyText) value() (any, error) {
 	if t.at-from == 1 {
 		return digits[t.text[from]-'0'], nil
 	}
-	f, err := strconv.ParseFloat(string(t.text[from:t.at]), 64)
+	f, err := decimal.Float(t.text[from:t.at], 64)
 	if err != nil {
 		t.number = t.text[from:t.at]
-		return nil, errors.Unwrap(err)
+		return nil, err
 	}
 	return f, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 )
 
@@ -50,7 +51,7 @@ func TestDecodeAnyAgrees(t *testing.T) {
 	for range 20_000 {
 		text := fmt.Sprintf(`{"many":[%s, 1],"by":{"~/":%s},"any" : %s }`, looseText(rnd, 2), looseText(rnd, 2), looseText(rnd, 4))
 		var want, got holder
-		wantErr, err := json.Unmarshal([]byte(text), &want), json.Unmarshal([]byte(text), &got, validatedAny)
+		wantErr, err := json.Unmarshal([]byte(text), &want), json.Unmarshal([]byte(text), &got, duplicates, json.WithUnmarshalers(anyValues))
 		if wantErr == nil {
 			require.NoError(t, err, text)
 			require.Equal(t, want, got, text)
@@ -73,13 +74,16 @@ func TestDecodeAnyAgrees(t *testing.T) {
 func TestDecodeAnyIntoAValue(t *testing.T) {
 	given := &struct{ A int }{}
 	var v any = given
-	require.NoError(t, json.Unmarshal([]byte(`{"A":3}`), &v, validatedAny))
+	require.NoError(t, json.Unmarshal([]byte(`{"A":3}`), &v, duplicates, json.WithUnmarshalers(anyValues)))
 	require.Equal(t, 3, given.A)
 }
 
+// duplicates is what Decode says of a text that is validated.
+var duplicates = jsontext.AllowDuplicateNames(true)
+
 func BenchmarkDecodeAny(b *testing.B) {
 	text := []byte("[" + strings.Repeat("[[[[[[[[]]]]]]]],", 3000) + "1]")
-	for name, option := range map[string]json.Options{"plain": validated, "any": validatedAny} {
+	for name, option := range map[string]json.Options{"plain": duplicates, "any": json.JoinOptions(duplicates, json.WithUnmarshalers(anyValues))} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text)))

@@ -10,14 +10,17 @@ import (
 // completed returns a value as it is decoded: with the defaults of the members that are
 // missing, and with 2 for 2.0 and 2e0 wherever the shape has an integer. JSON Schema says
 // that these are integers; json/v2 does not decode them into one. Everything else stays as
-// it is, and so does the whole value if it cannot be read. A value that needs nothing is not
-// copied, and one with a number that is no integer where the shape has one stays as it is.
-func (s *shape) completed(raw jsontext.Value) jsontext.Value {
+// it is. A value that needs nothing is not copied. It returns false, and the value as it is, if that cannot be read or has a
+// number that is no integer where the shape has one.
+func (s *shape) completed(raw jsontext.Value) (jsontext.Value, bool) {
 	c := completion{text: raw}
-	if !c.value(s) || c.out == nil {
-		return raw
+	switch {
+	case !c.value(s):
+		return raw, false
+	case c.out == nil:
+		return raw, true
 	}
-	return append(c.out, raw[c.copied:]...)
+	return append(c.out, raw[c.copied:]...), true
 }
 
 // A completion copies one value as far as it changes it.
@@ -28,13 +31,13 @@ type completion struct {
 	copied int
 }
 
-// replace puts another text in the place of what comes next, up to an offset.
-func (c *completion) replace(end int, with []byte) {
+// copy copies what comes before the place that is changed.
+func (c *completion) copy() {
 	if c.out == nil {
-		c.out = make([]byte, 0, len(c.text)+len(with))
+		c.out = make([]byte, 0, len(c.text)+len(c.text)/8)
 	}
-	c.out = append(append(c.out, c.text[c.copied:c.at]...), with...)
-	c.at, c.copied = end, end
+	c.out = append(c.out, c.text[c.copied:c.at]...)
+	c.copied = c.at
 }
 
 // next skips white space and returns the next byte, or 0 at the end.
@@ -51,17 +54,23 @@ func (c *completion) value(s *shape) bool {
 	if first == '{' && (s.kind == record || s.kind == dict) || first == '[' && s.kind == list {
 		return c.members(s)
 	}
+	isNumber := s.kind == integer && (first == '-' || first >= '0' && first <= '9')
+	if isNumber {
+		if end, ok := skipDigits(c.text, c.at); ok {
+			c.at = end
+			return true
+		}
+	}
 	end, ok := skipValue(c.text, c.at)
 	if !ok {
 		return false
 	}
-	value := c.text[c.at:end]
-	if s.kind == integer && (first == '-' || first >= '0' && first <= '9') && bytes.ContainsAny(value, ".eE") {
-		text, ok := integerText(value)
-		if !ok {
-			return false // the value is refused for it, so the rest needs nothing
+	if isNumber {
+		c.copy()
+		if c.out, ok = appendInteger(c.out, c.text[c.at:end]); !ok {
+			return false
 		}
-		c.replace(end, text)
+		c.copied = end
 	}
 	c.at = end
 	return true
@@ -132,12 +141,12 @@ func (c *completion) presets(s *shape, given []*field, empty bool) {
 		if f.preset == nil || slices.Contains(given, f) {
 			continue
 		}
-		var with []byte
+		c.copy()
 		if !empty {
-			with = append(with, ',')
+			c.out = append(c.out, ',')
 		}
-		with, _ = jsontext.AppendQuote(with, f.name) // a field has a valid name
-		c.replace(c.at, append(append(with, ':'), f.preset...))
+		c.out, _ = jsontext.AppendQuote(c.out, f.name) // a field has a valid name
+		c.out = append(append(c.out, ':'), f.preset...)
 		empty = false
 	}
 }

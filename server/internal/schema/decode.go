@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/decimal"
 )
 
 // Decode checks a value and decodes it into the variable that into points to,
@@ -15,12 +17,13 @@ import (
 //
 // For a schema that [For] inferred and a pointer to its type, a valid value is
 // decoded in one typed pass without the validator. Only if this pass fails the value
-// is validated, to find all its faults; a number of a text of more than 64 KiB that is out of the range of its Go type may be the
-// only one. For any other variable the value is validated and then
+// is validated, to find all its faults; a number of a text of more than 64 KiB that is out of the
+// range of its Go type may be the only one. For any other variable the value is validated and then
 // decoded by json/v2, which ignores unknown members. No value is decoded twice.
 //
 // A valid value that the Go type cannot hold is a fault as well: 2^63 for an
-// int64, text that an UnmarshalText method does not accept, or, of an inferred schema, two names that are the same key of a map. If the Go type can hold no
+// int64, text that an UnmarshalText method does not accept, or, of an inferred schema, two names
+// that are the same key of a map. If the Go type can hold no
 // value of this JSON type, schema and type contradict each other ([Fault.Misfit]). JSON Schema
 // takes 2.0 and 2e0 for integers, and so does Decode into an inferred type. A missing member
 // that has a default is decoded as its default.
@@ -47,16 +50,11 @@ func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into
 		return []Fault{decodeFault(refused)}, nil
 	}
 	if typed {
-		raw = s.shape.completed(raw)
+		raw, _ = s.shape.completed(raw)
 	}
-	option := validated
-	if s.loose || !typed {
-		option = validatedAny
-	}
-	if s.aliases {
-		option = json.JoinOptions(option, jsontext.AllowDuplicateNames(false))
-	}
-	if err := json.Unmarshal(raw, into, option); err != nil {
+	numbers := decimal.For(reflect.TypeOf(into), len(raw), decimal.Costly(raw))
+	// The validation has found duplicate names. Looking for them again would take more memory than the text does.
+	if err := json.Unmarshal(raw, into, jsontext.AllowDuplicateNames(!s.aliases), helpers(numbers, s.loose || !typed)); err != nil {
 		clearTarget(into)
 		return []Fault{decodeFault(err)}, nil
 	}
@@ -65,17 +63,39 @@ func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into
 
 // typedPass decodes a value if the shape admits it. What it refuses then would be refused again.
 func (s *Schema) typedPass(raw jsontext.Value, into any) (admitted bool, refused error) {
-	var odd bool
-	if _, admitted = s.shape.admits(raw, 0, &odd); !admitted {
+	var seen oddities
+	if _, admitted = s.shape.admits(raw, 0, &seen); !admitted {
 		return false, nil
 	}
-	if odd || s.presets {
-		raw = s.shape.completed(raw)
+	if seen.integers || s.presets {
+		if raw, admitted = s.shape.completed(raw); !admitted {
+			return false, nil
+		}
 	}
-	if refused = json.Unmarshal(raw, into); refused != nil {
+	numbers := decimal.For(s.target, len(raw), seen.hard > decimal.Few)
+	if refused = json.Unmarshal(raw, into, helpers(numbers, s.loose && numbers != nil)); refused != nil {
 		clearTarget(into)
 	}
 	return true, refused
+}
+
+// helpers returns the functions of ours that decode numbers, which may be nil, and values of type any. It returns nil for none:
+// json/v2 is slower with any.
+func helpers(numbers *json.Unmarshalers, anys bool) json.Options {
+	switch {
+	case anys:
+		return anyAnd[numbers]
+	case numbers == nil:
+		return nil
+	}
+	return json.WithUnmarshalers(numbers)
+}
+
+// anyAnd has what decodes values of type any, with each of what may decode numbers.
+var anyAnd = map[*json.Unmarshalers]json.Options{
+	nil:                  json.WithUnmarshalers(anyValues),
+	decimal.Numbers:      json.WithUnmarshalers(json.JoinUnmarshalers(anyValues, decimal.Numbers)),
+	decimal.NamedNumbers: json.WithUnmarshalers(json.JoinUnmarshalers(anyValues, decimal.NamedNumbers)),
 }
 
 // outOfRange reports whether the error of a decoding is about a number that its Go type does not hold, and not one of a method of the type.
@@ -87,10 +107,6 @@ func outOfRange(err error) bool {
 // someBytes is the size of the texts of which all faults are found if one number is out of the range of its Go type. Of larger
 // ones that number may be the only fault, because their validation would double what they cost.
 const someBytes = 64 << 10
-
-// validated is for values in which the validation has found duplicate names. Looking for them again would take more memory
-// than the text does.
-var validated = jsontext.AllowDuplicateNames(true)
 
 // clearTarget removes what a failed decoding has written.
 func clearTarget(into any) {

@@ -200,3 +200,21 @@ func TestEstimateIsAnUpperBound(t *testing.T) {
 		require.LessOrEqual(t, held(t, text, c.into), estimate+size/16, "%T %s", c.into, c.item)
 	}
 }
+
+// Lists of numbers are weighed by counting, as the others are item by item.
+func TestNumbersAreCounted(t *testing.T) {
+	floats := extentOf(reflect.TypeFor[[]float64]())
+	for text, count := range map[string]int{
+		"[]": 0, "[ ]": 0, "[1]": 1, " [1 , -2.5e3]": 2, "[1,2,3]": 3, "[null,1]": 2, "[[1,2],3]": 2, `[{"a":1,"b":2}]`: 1, "[1,2": 2,
+	} {
+		w := weighing{text: []byte(text), left: 1000}
+		w.value(floats)
+		require.Equal(t, 1000-count*floats.elem.inList(), w.left, text)
+		require.Equal(t, len(text), w.at, text)
+	}
+	for _, typ := range []reflect.Type{reflect.TypeFor[[]*float64](), reflect.TypeFor[[][]float64](), reflect.TypeFor[[]map[string]int]()} {
+		w := weighing{text: []byte("[1,2]")}
+		count, _ := w.plainItems(extentOf(typ).elem)
+		require.Zero(t, count, typ)
+	}
+}

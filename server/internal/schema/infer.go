@@ -144,7 +144,8 @@ func (in *inference) reconcileFields(s *shape, out *jsonschema.Schema, at string
 		}
 		in.exact = in.exact && !got.binds
 		if in.way == decoded && got.preset != nil {
-			f.preset, in.presets = f.shape.completed(got.preset), true
+			f.preset, _ = f.shape.completed(got.preset) // it was checked
+			in.presets = true
 			out.Required = slices.DeleteFunc(out.Required, func(name string) bool { return name == f.name })
 		}
 		if f.header != "" {

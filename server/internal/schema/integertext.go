@@ -10,45 +10,61 @@ import (
 // tooLarge is out of the range of all integer types of Go.
 const tooLarge = "99999999999999999999"
 
-// integerText returns a number of JSON (RFC 8259, section 6) without fraction and exponent, and reports whether that can be
-// done: 2 for 2.0 and 0.2e1. It returns [tooLarge], with the sign, for what has more than 20 digits, because 1e512 would become 513. math/big does the same
-// in a multiple of the CPU time (BenchmarkIntegerText), and a text may have a million such numbers.
-func integerText(number []byte) (text []byte, ok bool) {
+// appendInteger appends a number of JSON (RFC 8259, section 6) without fraction and exponent, and reports whether that can be
+// done: 2 for 2.0 and 0.2e1. It appends [tooLarge], with the sign, for what has more than 20 digits, because 1e512 would become 513. math/big does the same
+// in a multiple of the CPU time (BenchmarkAppendInteger), and a text may have a million such numbers.
+func appendInteger(to, number []byte) (text []byte, ok bool) {
+	if whole, ok := plainWhole(number); ok {
+		return append(to, whole...), true
+	}
 	if !evaluate.NumberInBounds(number) {
-		return nil, false
+		return to, false
 	}
-	number, negative := bytes.CutPrefix(number, []byte("-"))
+	unsigned, negative := bytes.CutPrefix(number, []byte("-"))
 	exponent := 0
-	if at := bytes.IndexAny(number, "eE"); at >= 0 {
-		exponent, _ = strconv.Atoi(string(number[at+1:])) // it is in bounds
-		number = number[:at]
+	if at := bytes.IndexAny(unsigned, "eE"); at >= 0 {
+		exponent, _ = strconv.Atoi(string(unsigned[at+1:])) // it is in bounds
+		unsigned = unsigned[:at]
 	}
-	whole, fraction, cut := bytes.Cut(number, []byte("."))
+	whole, fraction, cut := bytes.Cut(unsigned, []byte("."))
 	if !areDigits(whole) || len(whole) > 1 && whole[0] == '0' || cut && !areDigits(fraction) {
+		return to, false
+	}
+	begin := len(to)
+	if negative {
+		to = append(to, '-')
+	}
+	first := len(to)
+	to = append(append(to, whole...), fraction...)
+	point := max(len(whole)+exponent, 0) // digits before the decimal point
+	for len(to)-first > point {
+		if to[len(to)-1] != '0' {
+			return to[:begin], false
+		}
+		to = to[:len(to)-1]
+	}
+	zeros := point - (len(to) - first)
+	switch digits := bytes.TrimLeft(to[first:], "0"); {
+	case len(digits) == 0:
+		return append(to[:begin], '0'), true
+	case len(digits)+zeros > len(tooLarge):
+		return append(to[:first], tooLarge...), true
+	default:
+		to = append(to[:first], digits...) // moves them over the zeros
+	}
+	for range zeros {
+		to = append(to, '0')
+	}
+	return to, true
+}
+
+// plainWhole returns what stands before the dot of a number such as 12.0, the usual one.
+func plainWhole(number []byte) (whole []byte, ok bool) {
+	dot := len(number) - len(".0")
+	if dot < 1 || number[dot] != '.' || number[dot+1] != '0' || number[0] == '0' || len(number) > len(tooLarge) || !areDigits(number[:dot]) {
 		return nil, false
 	}
-	text = make([]byte, len("-"), len("-")+max(len(whole)+len(fraction), len(tooLarge)))
-	digits := append(append(text[1:], whole...), fraction...)
-	point := max(len(whole)+exponent, 0) // digits before the decimal point
-	for len(digits) > point {
-		if digits[len(digits)-1] != '0' {
-			return nil, false
-		}
-		digits = digits[:len(digits)-1]
-	}
-	zeros := point - len(digits)
-	switch digits = bytes.TrimLeft(digits, "0"); {
-	case len(digits) == 0:
-		return []byte("0"), true
-	case len(digits)+zeros > len(tooLarge):
-		digits = []byte(tooLarge)
-	default:
-		digits = append(digits, bytes.Repeat([]byte("0"), zeros)...)
-	}
-	if negative {
-		return append(append(text[:0], '-'), digits...), true
-	}
-	return digits, true
+	return number[:dot], true
 }
 
 func areDigits(b []byte) bool {

@@ -47,15 +47,15 @@ func countMessage(k any) string {
 func rangeMessage(k any) string {
 	switch k := k.(type) {
 	case *kind.Minimum:
-		return "must be at least " + decimal(k.Want)
+		return "must be at least " + numeral(k.Want)
 	case *kind.Maximum:
-		return "must be at most " + decimal(k.Want)
+		return "must be at most " + numeral(k.Want)
 	case *kind.ExclusiveMinimum:
-		return "must be greater than " + decimal(k.Want)
+		return "must be greater than " + numeral(k.Want)
 	case *kind.ExclusiveMaximum:
-		return "must be less than " + decimal(k.Want)
+		return "must be less than " + numeral(k.Want)
 	case *kind.MultipleOf:
-		return "must be a multiple of " + decimal(k.Want)
+		return "must be a multiple of " + numeral(k.Want)
 	}
 	return ""
 }
@@ -128,7 +128,7 @@ func literal(v any) string {
 	return fmt.Sprint(v)
 }
 
-func decimal(r *big.Rat) string {
+func numeral(r *big.Rat) string {
 	if r.IsInt() {
 		return r.Num().String()
 	}

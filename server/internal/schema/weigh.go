@@ -40,6 +40,11 @@ func (w *weighing) value(e *extent) {
 		if e.array {
 			around = 0
 		}
+		if count, end := w.plainItems(e.elem); count > 0 {
+			w.left -= count * around
+			w.at = end
+			return
+		}
 		w.items(func() { w.left -= around; w.value(e.elem) })
 	case e.kind == dict && first == '{':
 		w.dict(e.elem)
@@ -132,6 +137,23 @@ func (e *extent) field(quoted []byte) *extent {
 		return nil
 	}
 	return e.fields[string(unquoted)]
+}
+
+// plainItems returns how many items an array has, and where it ends, if none of them takes more than its variable: numbers and
+// booleans, of which there may be the most in a text. Otherwise it returns 0.
+func (w *weighing) plainItems(elem *extent) (count, end int) {
+	if elem.pointer || elem.kind != integer && elem.kind != scalar {
+		return 0, 0
+	}
+	size := bytes.IndexByte(w.text[w.at:], ']')
+	if size < 0 {
+		return 0, 0
+	}
+	items := w.text[w.at+1 : w.at+size]
+	if bytes.IndexByte(items, '"') >= 0 || bytes.IndexByte(items, '[') >= 0 || bytes.IndexByte(items, '{') >= 0 || skipSpace(items, 0) == len(items) {
+		return 0, 0
+	}
+	return bytes.Count(items, []byte(",")) + 1, w.at + size + 1
 }
 
 // items reads an array, and calls item at each of its items.

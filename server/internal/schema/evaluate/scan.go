@@ -17,15 +17,21 @@ const (
 
 // NumberInBounds reports whether the literal of a JSON number is within the bounds on numbers.
 func NumberInBounds(literal []byte) bool {
+	_, ok := NumberExponent(literal)
+	return ok
+}
+
+// NumberExponent returns what the literal of a JSON number has behind its e, and whether it is within the bounds on numbers.
+func NumberExponent(literal []byte) (exponent int, ok bool) {
 	if len(literal) > maxNumberLen {
-		return false
+		return 0, false
 	}
 	i := exponentAt(literal)
 	if i < 0 {
-		return true
+		return 0, true
 	}
 	exponent, err := strconv.Atoi(string(literal[i+1:]))
-	return err == nil && exponent >= -maxExponent && exponent <= maxExponent
+	return exponent, err == nil && exponent >= -maxExponent && exponent <= maxExponent
 }
 
 // exponentAt returns where the exponent of a number begins, or -1.
