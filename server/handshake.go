@@ -3,11 +3,14 @@ package server
 import (
 	"context"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
+	"github.com/vitrine-mcp/vitrine/server/internal/schema"
 )
 
 // eras are the eras that a server speaks.
@@ -31,9 +34,9 @@ func (s *Server) discover(context.Context, *middleware.Request) (mcp.Result, err
 }
 
 func (s *Server) initialize(_ context.Context, req *middleware.Request) (mcp.Result, error) {
-	var params mcp.InitializeParams
-	if err := wire.Unmarshal(req.Params, &params); err != nil {
-		return nil, mcp.NewError(mcp.CodeInvalidParams, "the params of initialize are not valid")
+	params, err := s.initializeParams(req.Params)
+	if err != nil {
+		return nil, err
 	}
 	sess := era.CoreOf(req).Session()
 	if sess.Peer() != nil {
@@ -52,6 +55,30 @@ func (s *Server) initialize(_ context.Context, req *middleware.Request) (mcp.Res
 		ServerInfo:      s.info,
 		Instructions:    s.instructions,
 	}, nil
+}
+
+// initializeParams decodes what a legacy session keeps of its client. Icons that are too large are left out: they are for users,
+// and a server shows none.
+func (s *Server) initializeParams(raw jsontext.Value) (params mcp.InitializeParams, err error) {
+	type withoutIcons struct {
+		mcp.InitializeParams
+		ClientInfo struct {
+			mcp.Implementation
+			Icons struct{} `json:"icons"`
+		} `json:"clientInfo"`
+	}
+	most := s.core.Limits().MaxClientBytes
+	iconsFit := schema.Fits[mcp.InitializeParams](raw, most)
+	if !iconsFit && !schema.Fits[withoutIcons](raw, most) {
+		return params, s.core.ClientTooLarge()
+	}
+	if wire.Unmarshal(raw, &params) != nil {
+		return params, mcp.NewError(mcp.CodeInvalidParams, "the params of initialize are not valid")
+	}
+	if !iconsFit {
+		params.ClientInfo.Icons = nil
+	}
+	return params, nil
 }
 
 func ping(context.Context, *middleware.Request) (mcp.Result, error) { return &mcp.EmptyResult{}, nil }

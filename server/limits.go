@@ -57,6 +57,10 @@ type Limits struct {
 	// end (default 20,000). Beyond it the oldest ones are forgotten of the caller that has deleted the
 	// most: their ids would open a session again.
 	MaxDeletedSessions int
+	// MaxClientBytes bounds what a client says of itself, its name, icons and capabilities (default
+	// 16 KiB): the JSON of it in a request of the modern era, and the memory that a session of the legacy era
+	// keeps of it. Such a session keeps no icons if they do not fit.
+	MaxClientBytes int
 	// MaxPendingSignals bounds the signals to other replicas that are on their way to the store (default
 	// 1024), and StoreTimeout one operation of the store (default 250 ms). See [WithStore].
 	MaxPendingSignals int

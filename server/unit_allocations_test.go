@@ -147,8 +147,9 @@ func TestUnitAllocationsAreBounded(t *testing.T) {
 			require.Eventually(r.t, func() bool { return len(r.srv.Core().Snapshot().Subscriptions) == n }, 20*time.Second, time.Millisecond)
 		}},
 		limits.PartSessions: {cost(limits.PartSessions), server.Limits{}, func(r *memoryRig) {
+			most := strings.Repeat(`{"a":1},`, 20) // maps take most, and a text of 9 KB the rest
 			for range n {
-				conn := r.send(legacy("init", "initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"old","version":"9"}`))
+				conn := r.send(legacy("init", "initialize", `"protocolVersion":"2025-11-25","capabilities":{"experimental":{"a":{"b":[`+most+`{}]}}},"clientInfo":{"name":"`+strings.Repeat("n", 6000)+`","version":"9"}`))
 				id := r.answered(conn).Header.Get("Mcp-Session-Id")
 				r.sendOver(conn, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id: "+id)
 				r.answered(conn)

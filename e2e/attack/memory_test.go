@@ -117,3 +117,33 @@ func TestIdleConnectionsFitIntoTheMemory(t *testing.T) {
 	undisturbed()
 	s.fits(t, fmt.Sprint(n, " idle connections"))
 }
+
+// What clients say of themselves is kept by their sessions, and has a bound for each.
+func TestClientsSayNoMoreThanFits(t *testing.T) {
+	t.Parallel()
+	s := bounded(t)
+	undisturbed := s.others(t)
+	s.forgetPeak(t)
+	said := func(capabilities string) string {
+		return strings.Replace(initializeFrame, `"elicitation":{}`, `"experimental":`+capabilities, 1)
+	}
+	c := s.caller(t, bystanders, "")
+	for name, payload := range map[string]string{
+		"lists": `{"a":{"b":[` + strings.Repeat("[],", 1_300_000) + `[]]}}`, "objects": `{"a":{"b":[` + strings.Repeat(`{"a":1},`, 500_000) + `{}]}}`,
+		"numbers": `{"a":{"b":[` + strings.Repeat("7e-320,", 500_000) + `1]}}`,
+	} {
+		for range 20 {
+			if r := c.must(t, http.MethodPost, plainHeader(), said(payload)); r.limit() != "max_client_bytes" || r.header.Get("Mcp-Session-Id") != "" {
+				t.Fatalf("%s: %d %.300s", name, r.status, r.body)
+			}
+		}
+	}
+	fits := said(`{"a":{"b":[` + strings.Repeat("[],", 300) + `[]]}}`)
+	for range 300 {
+		if r := c.must(t, http.MethodPost, plainHeader(), fits); r.header.Get("Mcp-Session-Id") == "" {
+			t.Fatalf("%d %.300s", r.status, r.body)
+		}
+	}
+	undisturbed()
+	s.fits(t, "clients that say much of themselves")
+}

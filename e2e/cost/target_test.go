@@ -173,6 +173,9 @@ func addTools(srv *server.Server) {
 	server.AddTool(srv, server.Tool{Name: "loose"}, func(context.Context, *server.Call, loose) (string, error) { return "", nil })
 	server.AddTool(srv, server.Tool{Name: "plain"}, func(context.Context, *server.Call, plain) (string, error) { return "", nil })
 	server.AddTool(srv, server.Tool{Name: "weather"}, func(context.Context, *server.Call, weather) (string, error) { return "", nil })
+	server.AddTool(srv, server.Tool{Name: "capable"}, func(_ context.Context, call *server.Call, _ struct{}) (string, error) {
+		return fmt.Sprint(len(call.Capabilities().Experimental)), nil
+	})
 	server.AddTool(srv, server.Tool{Name: "asking"}, func(_ context.Context, call *server.Call, _ struct{}) (string, error) {
 		answer, _, err := server.ElicitForm[question](call, "q", "what?")
 		return answer.Text, err
@@ -278,6 +281,14 @@ func messageTargets() []target {
 			r := modern(mcp.MethodToolsCall, "echo", `"name":"echo","arguments":{"text":""}`)
 			r.body = strings.Replace(r.body, `"_meta":{`, `"_meta":{"progressToken":"t","x":`+payload+`,`, 1)
 			return r
+		}},
+		{"capabilities", true, []string{`{"a":[7e-320]}`, `{"a":{"b":[[]]}}`}, maxSmall, func(payload string) request {
+			r := modern(mcp.MethodToolsCall, "capable", `"name":"capable"`)
+			r.body = strings.Replace(r.body, `"elicitation":`, `"experimental":`+payload+`,"elicitation":`, 1)
+			return r
+		}},
+		{"handshake", true, []string{`{"a":[7e-320]}`, `{"a":{"b":[[]]}}`}, maxSmall, func(payload string) request {
+			return request{body: `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"experimental":` + payload + `},"clientInfo":{"name":"cost","version":"1"}}}`}
 		}},
 		{"message", true, []string{ping, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, `[` + ping + `]`}, maxSmall, legacy},
 		{"batch", true, []string{"[" + ping + "," + ping + "]", `[1,2]`}, maxSmall, func(payload string) request {

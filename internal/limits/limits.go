@@ -25,6 +25,7 @@ type Limits struct {
 	MaxConnections                                               int
 	MaxHeaders                                                   int
 	MaxSessions, MaxDeletedSessions                              int
+	MaxClientBytes                                               int
 	MaxPendingSignals                                            int
 	StoreTimeout                                                 time.Duration
 	MaxSubscriptions, MaxResourceSubscriptions                   int

@@ -47,7 +47,7 @@ var parts = []Part{
 	{PartEvents, NameEventBytesTotal, 1, true},
 	{PartTasks, NameTaskBytes, 1, true},
 	{PartConnections, NameConnections, 24 << 10, false},
-	{PartSessions, NameSessions, 4 << 10, false},
+	{PartSessions, NameSessions, 20 << 10, false}, // of which 16 KiB are max_client_bytes
 	{PartSubscriptions, NameSubscriptions, 32 << 10, false},
 	{PartRunning, NameInFlightTotal, 16 << 10, false},
 	{PartWaiting, NameQueue, 16 << 10, false},
@@ -65,7 +65,15 @@ const reserved = 4
 // Bytes returns how much memory the limits allow a part to hold. A product that is so large that
 // the sum of all parts could not be an integer is less.
 func (l Limits) Bytes(p Part) int {
-	return min(*boundOf(p.Limit).Int(&l), math.MaxInt/16/p.Cost) * p.Cost
+	return min(*boundOf(p.Limit).Int(&l), math.MaxInt/16/l.cost(p)) * l.cost(p)
+}
+
+// cost returns the cost of a unit of a part with these limits: a session keeps what its client says of itself.
+func (l Limits) cost(p Part) int {
+	if byDefault := boundOf(NameClientBytes).Default.(int); p.Name == PartSessions && l.MaxClientBytes > 0 {
+		return p.Cost + l.MaxClientBytes - byDefault
+	}
+	return p.Cost
 }
 
 // Memory returns how much memory the limits allow all parts to hold, with FixedBytes.
@@ -116,7 +124,7 @@ func (l *Limits) fit() {
 			left -= float64(l.Bytes(p))
 		} else {
 			open = append(open, p)
-			wanted += float64(b.Default.(int) * p.Cost)
+			wanted += float64(b.Default.(int) * l.cost(p))
 		}
 	}
 	for settled := true; settled; {
@@ -135,8 +143,8 @@ func (l *Limits) fit() {
 				return false
 			}
 			*b.Int(l) = value
-			left -= float64(value * p.Cost)
-			wanted -= float64(byDefault * p.Cost)
+			left -= float64(value * l.cost(p))
+			wanted -= float64(byDefault * l.cost(p))
 			settled = true
 			return true
 		})

@@ -52,6 +52,7 @@ const (
 	NameHeaders               = "max_headers"
 	NameSessions              = "max_sessions"
 	NameDeletedSessions       = "max_deleted_sessions"
+	NameClientBytes           = "max_client_bytes"
 	NameSubscriptions         = "max_subscriptions"
 	NamePendingSignals        = "max_pending_signals"
 	NameOutbound              = "max_outbound"
@@ -125,6 +126,7 @@ var table = []Bound{
 	{NameHeaders, 100, "lines", "header of one HTTP request", true},
 	{NameSessions, 10_000, "sessions", "legacy HTTP sessions", true},
 	{NameDeletedSessions, 20_000, "sessions", "deleted sessions with sealed ids that are remembered, so that their ids open none again", true},
+	{NameClientBytes, 16 << 10, "bytes", "what a client says of itself, its name, icons and capabilities: the JSON of it in a request of the modern era, and the memory that a legacy session keeps of it", true},
 	{NameSubscriptions, 10_000, "subscriptions", "open subscriptions of the process", true},
 	{NameResourceSubscriptions, 1000, "resources", "resources that one subscription or legacy session is about", true},
 	{NamePendingUpdates, 256, "updates", "what waits for one subscriber: parts of updated resources, then the whole is reported; own notifications, then they are dropped", true},

@@ -14,6 +14,7 @@ import (
 // first: its rights, then the load of the server, then the id.
 func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 	rt := c.dispatcher.Route(in, s)
+	c.checkClient(in)
 	if in.Refusal != nil {
 		rt = rt.Refuse(in.Refusal)
 	}

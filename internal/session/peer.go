@@ -1,6 +1,7 @@
 package session
 
 import (
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -12,6 +13,21 @@ type Peer struct {
 	Version      mcp.Version
 	Client       mcp.Implementation
 	Capabilities mcp.ClientCapabilities
+}
+
+// checkClient refuses a modern request whose client says too much of itself.
+func (c *Core) checkClient(in *Inbound) {
+	most := c.limits.MaxClientBytes
+	if in.Era == mcp.Modern && in.Refusal == nil && len(in.Meta.ClientCapabilities)+len(in.Meta.ClientInfo) > most {
+		in.Refusal = c.ClientTooLarge()
+	}
+}
+
+// ClientTooLarge returns the error for a client that says too much of itself, and counts it.
+func (c *Core) ClientTooLarge() *mcp.Error {
+	c.ledger.limitReached(limits.NameClientBytes)
+	return mcp.NewError(mcp.CodeInvalidParams, "what the client says of itself (capabilities and client info) takes more than %d bytes, which is all that %s allows",
+		c.limits.MaxClientBytes, limits.NameClientBytes).WithData(mcp.ErrorData{Limit: limits.NameClientBytes})
 }
 
 // wantsNullID reports whether an error without an id has an id of null for the

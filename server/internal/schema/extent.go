@@ -132,6 +132,12 @@ func (e *extent) perByte(around, text int) float64 {
 	return float64(around+e.fixed)/float64(text) + e.rate
 }
 
+// Fits reports whether a value of type T takes no more than so many bytes if a text is decoded into it, as far as the text is
+// valid.
+func Fits[T any](text []byte, most int) bool {
+	return extentOf(reflect.TypeFor[T]()).within(text, most)
+}
+
 // within reports whether decoding a text into a variable of the type takes no more than so many bytes.
 // Of a text that is not valid it counts what comes before the first error.
 func (e *extent) within(text []byte, most int) bool {
