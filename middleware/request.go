@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/auth"
-	"github.com/vitrine-mcp/vitrine/internal/decimal"
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -133,5 +133,5 @@ func (r *Request) decode(into any) error {
 	if r.Params == nil {
 		return nil
 	}
-	return decimal.Unmarshal(r.Params, into)
+	return jsonvalue.Unmarshal(r.Params, into)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/vitrine-mcp/vitrine/auth"
-	"github.com/vitrine-mcp/vitrine/internal/decimal"
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 )
 
 // claims are the claims of a token (RFC 7519, section 4), or of the answer to an introspection. It
@@ -43,7 +43,7 @@ var wholeNumbers = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsonte
 		*v = n
 		return nil
 	}
-	f, err := decimal.Float([]byte(token.String()), 64)
+	f, err := jsonvalue.Float([]byte(token.String()), 64)
 	*v = f
 	return err
 }))

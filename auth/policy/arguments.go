@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/vitrine-mcp/vitrine/internal/decimal"
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 )
 
@@ -179,7 +179,7 @@ func number(text string) (any, error) {
 	if !strings.ContainsAny(text, ".eE") {
 		return integer(text)
 	}
-	f, err := decimal.Float([]byte(text), 64)
+	f, err := jsonvalue.Float([]byte(text), 64)
 	if err == nil && math.Abs(f) < maxExact {
 		return f, nil
 	}

@@ -207,7 +207,7 @@ func (s *searcher) tryLarge(h *hunt, payload string) {
 	h.tries++
 	r := h.request(payload)
 	ratio := time.Duration(bound.LargeRatio)
-	if h.name == typedArguments {
+	if h.name == typedArguments || h.name == looseArguments {
 		ratio = bound.LargeDecodedRatio
 	}
 	costly := func(c, echo cost) bool {

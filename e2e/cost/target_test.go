@@ -241,8 +241,11 @@ func call(tool string) func(string) request {
 	}
 }
 
-// typedArguments is the target whose payloads become Go values.
-const typedArguments = "typed arguments"
+// These targets have payloads that become Go values, also of type any.
+const (
+	typedArguments = "typed arguments"
+	looseArguments = "loose arguments"
+)
 
 // targets returns all targets.
 func targets() (all []target) {
@@ -266,7 +269,7 @@ func messageTargets() []target {
 			func(payload string) request {
 				return modern(mcp.MethodToolsCall, "typed", `"name":"typed","arguments":`+payload)
 			}},
-		{"loose arguments", true, []string{`{"any":[{"a":1},[]]}`, `{"any":[1,[]],"count":2.0}`, `{"any":["x"],"count":99999999999999999999}`, `{"any":[7e-320]}`}, maxSmall,
+		{looseArguments, true, []string{`{"any":[{"a":1},[]]}`, `{"any":[1,[]],"count":2.0}`, `{"any":["x"],"count":99999999999999999999}`, `{"any":[7e-320]}`}, maxSmall,
 			func(payload string) request {
 				return modern(mcp.MethodToolsCall, "loose", `"name":"loose","arguments":`+payload)
 			}},

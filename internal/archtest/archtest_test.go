@@ -52,7 +52,7 @@ var areas = []area{
 	{path: "examples", layer: 6}, // a user's code: it may bring a registry of its own
 	{path: "deploy", layer: 6, ban: instruments},
 	{path: "service", layer: 5, ban: instruments},
-	{path: "middleware", layer: 3, only: []string{"mcp", "auth", "internal/decimal", "internal/rates"}, banDeep: collectors},
+	{path: "middleware", layer: 3, only: []string{"mcp", "auth", "internal/jsonvalue", "internal/rates"}, banDeep: collectors},
 	{path: "server/servertest", layer: 4, also: []string{"server"}, banDeep: grpc}, // its assertions show spans and metrics
 	{path: "server", layer: 4, ban: instruments, banDeep: grpc},
 	{path: "internal/adapt", layer: 3, also: []string{"middleware"}, sealed: true, ban: instruments},                        // for the modules in adapters/
@@ -78,14 +78,14 @@ var areas = []area{
 	{path: "internal/seal", layer: 0, also: []string{"mcp"}, banDeep: network},
 	{path: "internal/reload", layer: 0, banDeep: network},
 	{path: "internal/logline", layer: 0, ban: ioPackages, banDeep: network},
-	{path: "internal/decimal", layer: 0, ban: ioPackages, banDeep: network},
-	{path: "internal/wire", layer: 0, also: []string{"mcp", "internal/decimal"}, ban: ioPackages, banDeep: network},
+	{path: "internal/jsonvalue", layer: 0, ban: ioPackages, banDeep: network},
+	{path: "internal/wire", layer: 0, also: []string{"mcp", "internal/jsonvalue"}, ban: ioPackages, banDeep: network},
 	{path: "audit/auditfile", layer: 2, only: []string{"audit"}, banDeep: collectors},
 	{path: "audit/auditotlp", layer: 2, only: []string{"audit"}, banDeep: grpc},
 	{path: "audit", layer: 1, only: []string{"auth", "mcp", "internal/logline"}, banDeep: append(slices.Clip(grpc), sessionLimit...)},
 	{path: "auth/local", layer: 2, only: []string{"auth", "mcp", "internal/reload"}, banDeep: collectors},
-	{path: "auth/oauth", layer: 2, only: []string{"auth", "mcp", "internal/decimal", "internal/share"}, banDeep: collectors},
-	{path: "auth/policy", layer: 4, only: []string{"mcp", "auth", "internal/decimal", "internal/wire"}, banDeep: sessionLimit},
+	{path: "auth/oauth", layer: 2, only: []string{"auth", "mcp", "internal/jsonvalue", "internal/share"}, banDeep: collectors},
+	{path: "auth/policy", layer: 4, only: []string{"mcp", "auth", "internal/jsonvalue", "internal/wire"}, banDeep: sessionLimit},
 	{path: "auth", layer: 1, only: []string{"mcp"}, banDeep: sessionLimit},
 	{path: "store/redisstore", layer: 2, only: []string{"store"}, banDeep: append(slices.Clip(grpc), sessionLimit...)},
 	{path: "store/storetest", layer: 1, only: []string{"mcp", "store"}, banDeep: append(slices.Clip(grpc), sessionLimit...)},

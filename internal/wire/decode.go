@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/vitrine-mcp/vitrine/internal/decimal"
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -40,5 +40,5 @@ func checkSize(frame []byte, lim Limits) error {
 // Unmarshal decodes a part of a message that [Decode] has read. It does not look for duplicate names, because there are
 // none: in large objects that would take many times the memory of the text.
 func Unmarshal(part jsontext.Value, v any) error {
-	return decimal.Unmarshal(part, v, jsontext.AllowDuplicateNames(true))
+	return jsonvalue.Unmarshal(part, v, jsontext.AllowDuplicateNames(true))
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 )
 
 // completed returns a value as it is decoded: with the defaults of the members that are
@@ -42,7 +44,7 @@ func (c *completion) copy() {
 
 // next skips white space and returns the next byte, or 0 at the end.
 func (c *completion) next() byte {
-	if c.at = skipSpace(c.text, c.at); c.at == len(c.text) {
+	if c.at = jsonvalue.SkipSpace(c.text, c.at); c.at == len(c.text) {
 		return 0
 	}
 	return c.text[c.at]
@@ -120,7 +122,7 @@ var anyShape = shape{kind: anything}
 // name reads the name of a member and what separates it from its value. It returns the field, if it is
 // of one, and whether the name could be read.
 func (c *completion) name(s *shape) (f *field, ok bool) {
-	end, ok := skipString(c.text, c.at)
+	end, ok := jsonvalue.SkipString(c.text, c.at)
 	if !ok {
 		return nil, false
 	}

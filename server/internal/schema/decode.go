@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/vitrine-mcp/vitrine/internal/decimal"
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 )
 
 // Decode checks a value and decodes it into the variable that into points to,
@@ -52,7 +52,7 @@ func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into
 	if typed {
 		raw, _ = s.shape.completed(raw)
 	}
-	numbers := decimal.For(reflect.TypeOf(into), len(raw), decimal.Costly(raw))
+	numbers := jsonvalue.For(reflect.TypeOf(into), len(raw), jsonvalue.Costly(raw))
 	// The validation has found duplicate names. Looking for them again would take more memory than the text does.
 	if err := json.Unmarshal(raw, into, jsontext.AllowDuplicateNames(!s.aliases), helpers(numbers, s.loose || !typed)); err != nil {
 		clearTarget(into)
@@ -72,30 +72,22 @@ func (s *Schema) typedPass(raw jsontext.Value, into any) (admitted bool, refused
 			return false, nil
 		}
 	}
-	numbers := decimal.For(s.target, len(raw), seen.hard > decimal.Few)
-	if refused = json.Unmarshal(raw, into, helpers(numbers, s.loose && numbers != nil)); refused != nil {
+	numbers := jsonvalue.For(s.target, len(raw), seen.hard > jsonvalue.Few)
+	if refused = json.Unmarshal(raw, into, helpers(numbers, false)); refused != nil {
 		clearTarget(into)
 	}
 	return true, refused
 }
 
-// helpers returns the functions of ours that decode numbers, which may be nil, and values of type any. It returns nil for none:
-// json/v2 is slower with any.
+// helpers returns what decodes numbers, which may be nil, and values of type any. It returns nil for none: json/v2 is slower with any.
 func helpers(numbers *json.Unmarshalers, anys bool) json.Options {
 	switch {
+	case numbers != nil:
+		return json.WithUnmarshalers(numbers)
 	case anys:
-		return anyAnd[numbers]
-	case numbers == nil:
-		return nil
+		return json.WithUnmarshalers(jsonvalue.Any)
 	}
-	return json.WithUnmarshalers(numbers)
-}
-
-// anyAnd has what decodes values of type any, with each of what may decode numbers.
-var anyAnd = map[*json.Unmarshalers]json.Options{
-	nil:                  json.WithUnmarshalers(anyValues),
-	decimal.Numbers:      json.WithUnmarshalers(json.JoinUnmarshalers(anyValues, decimal.Numbers)),
-	decimal.NamedNumbers: json.WithUnmarshalers(json.JoinUnmarshalers(anyValues, decimal.NamedNumbers)),
+	return nil
 }
 
 // outOfRange reports whether the error of a decoding is about a number that its Go type does not hold, and not one of a method of the type.

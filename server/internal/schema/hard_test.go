@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
-	"github.com/vitrine-mcp/vitrine/internal/decimal"
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 )
 
 type kelvin float64
@@ -24,7 +24,7 @@ func TestHardNumbers(t *testing.T) {
 		Named  []kelvin             `json:"named,omitempty"`
 		Raw    jsontext.Value       `json:"raw,omitempty"`
 	}
-	hard := "[" + strings.Repeat("7e-320,", decimal.Few) + "7e-320]"
+	hard := "[" + strings.Repeat("7e-320,", jsonvalue.Few) + "7e-320]"
 	for _, typ := range []reflect.Type{reflect.TypeFor[Nested](), reflect.TypeFor[struct {
 		Nested
 		Rule int `json:"rule,omitempty" minimum:"1" default:"2"`
@@ -35,12 +35,12 @@ func TestHardNumbers(t *testing.T) {
 			var seen oddities
 			_, ok := s.shape.admits([]byte(`{"`+name+`":`+hard+`}`), 0, &seen)
 			require.True(t, ok, name)
-			require.Equal(t, want, seen.hard > decimal.Few, name)
+			require.Equal(t, want, seen.hard > jsonvalue.Few, name)
 		}
 		var seen oddities
 		_, ok := s.shape.admits([]byte(`{"by":{"a":`+hard+`}}`), 0, &seen)
 		require.True(t, ok)
-		require.Greater(t, seen.hard, decimal.Few)
+		require.Greater(t, seen.hard, jsonvalue.Few)
 
 		into := reflect.New(typ)
 		faults, err := s.Decode(t.Context(), Steps, []byte(`{"any":7e-320,"many":[[9007199254740993]],"floats":`+hard+`,"by":{"a":[1e-45,1]},"named":[7e-320]}`), into.Interface())
@@ -53,7 +53,7 @@ func TestHardNumbers(t *testing.T) {
 		value := got.Interface().(Nested)
 		require.Equal(t, 7e-320, value.Any)
 		require.Equal(t, []any{[]any{9007199254740992.0}}, value.Many)
-		require.Equal(t, 7e-320, value.Floats[decimal.Few])
+		require.Equal(t, 7e-320, value.Floats[jsonvalue.Few])
 		require.Equal(t, []float32{1e-45, 1}, value.By["a"])
 		require.Equal(t, []kelvin{7e-320}, value.Named)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/vitrine-mcp/vitrine/internal/decimal"
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 	"github.com/vitrine-mcp/vitrine/server/internal/schema/evaluate"
 )
 
@@ -28,7 +28,7 @@ type oddities struct {
 // The plain version is to validate each value. admits costs a tenth of that (BenchmarkDecode),
 // because it looks at little more than the first byte of each value. It returns the index after the value.
 func (s *shape) admits(b []byte, i int, seen *oddities) (int, bool) {
-	i = skipSpace(b, i)
+	i = jsonvalue.SkipSpace(b, i)
 	if i >= len(b) {
 		return i, false
 	}
@@ -36,7 +36,7 @@ func (s *shape) admits(b []byte, i int, seen *oddities) (int, bool) {
 	case s.kind == anything:
 		end, ok := skipValue(b, i)
 		if ok && s.typ != rawType {
-			seen.hard += decimal.CountHard(b[i:end])
+			seen.hard += jsonvalue.CountHard(b[i:end])
 		}
 		return end, ok
 	case b[i] == 'n':
@@ -48,24 +48,24 @@ func (s *shape) admits(b []byte, i int, seen *oddities) (int, bool) {
 	}
 	switch c := b[i]; {
 	case c == '"':
-		end, ok := skipString(b, i)
+		end, ok := jsonvalue.SkipString(b, i)
 		return end, ok && s.isString()
 	case s.kind == integer && (c == '-' || c >= '0' && c <= '9'):
 		if end, ok := skipDigits(b, i); ok {
 			return end, true
 		}
 		seen.integers = true
-		end := skipWord(b, i)
+		end := jsonvalue.SkipWord(b, i)
 		return end, evaluate.NumberInBounds(b[i:end])
 	case s.kind == scalar && (c == '-' || c >= '0' && c <= '9'):
-		end := skipWord(b, i)
+		end := jsonvalue.SkipWord(b, i)
 		exponent, ok := evaluate.NumberExponent(b[i:end])
-		if decimal.Hard(end-i, exponent) {
+		if jsonvalue.Hard(end-i, exponent) {
 			seen.hard++
 		}
 		return end, ok && s.typ.Kind() != reflect.Bool && s.typ.Kind() != reflect.String
 	case s.kind == scalar && s.typ.Kind() == reflect.Bool:
-		return skipWord(b, i), c == 't' || c == 'f'
+		return jsonvalue.SkipWord(b, i), c == 't' || c == 'f'
 	}
 	return i, false
 }
@@ -80,7 +80,7 @@ func (s *shape) admitsMembers(b []byte, i int, first, last byte, seen *oddities)
 	if b[i] != first {
 		return i, false
 	}
-	i = skipSpace(b, i+1)
+	i = jsonvalue.SkipSpace(b, i+1)
 	if i < len(b) && b[i] == last {
 		return i + 1, s.required == 0
 	}
@@ -88,8 +88,8 @@ func (s *shape) admitsMembers(b []byte, i int, first, last byte, seen *oddities)
 	for position := 0; ; position++ {
 		member, ok := s.elem, false
 		if first == '{' {
-			i = skipSpace(b, i)
-			end, ok := skipString(b, i)
+			i = jsonvalue.SkipSpace(b, i)
+			end, ok := jsonvalue.SkipString(b, i)
 			if !ok {
 				return i, false
 			}
@@ -103,7 +103,7 @@ func (s *shape) admitsMembers(b []byte, i int, first, last byte, seen *oddities)
 				}
 				member = f.shape
 			}
-			if i = skipSpace(b, end); i >= len(b) || b[i] != ':' {
+			if i = jsonvalue.SkipSpace(b, end); i >= len(b) || b[i] != ':' {
 				return i, false
 			}
 			i++
@@ -111,7 +111,7 @@ func (s *shape) admitsMembers(b []byte, i int, first, last byte, seen *oddities)
 		if i, ok = member.admits(b, i, seen); !ok {
 			return i, false
 		}
-		if i = skipSpace(b, i); i >= len(b) {
+		if i = jsonvalue.SkipSpace(b, i); i >= len(b) {
 			return i, false
 		}
 		switch b[i] {
@@ -145,7 +145,7 @@ func (s *shape) lookup(quoted []byte, position int) *field {
 // skipValue skips any value and checks the numbers in it.
 func skipValue(b []byte, i int) (int, bool) {
 	for depth := 0; ; {
-		i = skipSpace(b, i)
+		i = jsonvalue.SkipSpace(b, i)
 		if i >= len(b) {
 			return i, false
 		}
@@ -160,9 +160,9 @@ func skipValue(b []byte, i int) (int, bool) {
 		case ',', ':':
 			i++
 		case '"':
-			i, ok = skipString(b, i)
+			i, ok = jsonvalue.SkipString(b, i)
 		default:
-			end := skipWord(b, i)
+			end := jsonvalue.SkipWord(b, i)
 			ok = end > i && (c != '-' && (c < '0' || c > '9') || evaluate.NumberInBounds(b[i:end]))
 			i = end
 		}
@@ -170,41 +170,6 @@ func skipValue(b []byte, i int) (int, bool) {
 			return i, ok
 		}
 	}
-}
-
-// skipString skips a string, from its first quote to after its last.
-func skipString(b []byte, i int) (int, bool) {
-	if i >= len(b) || b[i] != '"' {
-		return i, false
-	}
-	first := i + 1
-	for from := first; ; {
-		n := bytes.IndexByte(b[from:], '"')
-		if n < 0 {
-			return len(b), false
-		}
-		quote := from + n
-		escapes := quote
-		for escapes > first && b[escapes-1] == '\\' {
-			escapes--
-		}
-		if (quote-escapes)%2 == 0 {
-			return quote + 1, true
-		}
-		from = quote + 1
-	}
-}
-
-// skipWord skips a number or a literal name.
-func skipWord(b []byte, i int) int {
-	for i < len(b) {
-		switch b[i] {
-		case ' ', '\t', '\r', '\n', ',', ':', '"', '[', ']', '{', '}':
-			return i
-		}
-		i++
-	}
-	return i
 }
 
 // skipDigits skips an integer that has neither a fraction nor an exponent.
@@ -217,11 +182,4 @@ func skipDigits(b []byte, i int) (int, bool) {
 		i++
 	}
 	return i, i > first && (i == len(b) || b[i] != '.' && b[i]|0x20 != 'e')
-}
-
-func skipSpace(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n') {
-		i++
-	}
-	return i
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 )
 
 // A weighing adds up what decoding a text takes. It allocates nothing.
@@ -19,7 +21,7 @@ func (w *weighing) stop() { w.at = len(w.text) }
 
 // more reports whether there is more to weigh.
 func (w *weighing) more() bool {
-	w.at = skipSpace(w.text, w.at)
+	w.at = jsonvalue.SkipSpace(w.text, w.at)
 	return w.at < len(w.text) && w.left >= 0
 }
 
@@ -150,7 +152,7 @@ func (w *weighing) plainItems(elem *extent) (count, end int) {
 		return 0, 0
 	}
 	items := w.text[w.at+1 : w.at+size]
-	if bytes.IndexByte(items, '"') >= 0 || bytes.IndexByte(items, '[') >= 0 || bytes.IndexByte(items, '{') >= 0 || skipSpace(items, 0) == len(items) {
+	if bytes.IndexByte(items, '"') >= 0 || bytes.IndexByte(items, '[') >= 0 || bytes.IndexByte(items, '{') >= 0 || jsonvalue.SkipSpace(items, 0) == len(items) {
 		return 0, 0
 	}
 	return bytes.Count(items, []byte(",")) + 1, w.at + size + 1
@@ -168,7 +170,7 @@ func (w *weighing) items(item func()) {
 func (w *weighing) membersOf(member func(name []byte)) {
 	w.at++
 	for first := true; w.next('}', first); first = false {
-		end, ok := skipString(w.text, w.at)
+		end, ok := jsonvalue.SkipString(w.text, w.at)
 		if !ok {
 			w.stop()
 			return

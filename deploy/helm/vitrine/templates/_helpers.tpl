@@ -95,7 +95,7 @@ Requests are refused from the beginning of the drain on.
 
 {{/*
 --max-memory, or nothing without a memory limit. There is nothing either if it would be less than
-the least limits need, 158 MiB: the server reads the limit then, takes the least limits, and warns.
+the least limits need, 159 MiB: the server reads the limit then, takes the least limits, and warns.
 */}}
 {{- define "vitrine.maxMemory" -}}
 {{- $limit := dig "limits" "memory" "" .Values.resources | toString -}}

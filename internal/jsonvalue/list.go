@@ -1,4 +1,4 @@
-package decimal
+package jsonvalue
 
 import (
 	"bytes"
@@ -40,15 +40,13 @@ func eachNumber(dec *jsontext.Decoder, t reflect.Type, begin func(count int), it
 		return err
 	}
 	items := raw[1 : len(raw)-1]
-	if len(bytes.TrimLeft(items, " \t\r\n")) == 0 {
+	if SkipSpace(items, 0) == len(items) {
 		begin(0)
 		return nil
 	}
 	begin(bytes.Count(items, []byte(",")) + 1)
 	for i, n := 0, 0; i < len(items); n++ {
-		for items[i] == ' ' || items[i] == '\t' || items[i] == '\r' || items[i] == '\n' {
-			i++
-		}
+		i = SkipSpace(items, i)
 		from, literal := i, []byte(nil)
 		switch c := items[i]; {
 		case inNumber[c]:

@@ -1,4 +1,4 @@
-package schema
+package jsonvalue
 
 import (
 	"bytes"
@@ -8,14 +8,12 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/vitrine-mcp/vitrine/internal/decimal"
 )
 
-// anyValues decodes the variables of type any of a value that is valid, by [anyText]. The plain version is to leave
+// Any decodes variables of type any. The plain version is to leave
 // them to json/v2, which takes 3 times as long beside [jsontext.AllowDuplicateNames] (BenchmarkDecodeAny): a text of many small
 // values costs more than any other of its size.
-var anyValues = json.UnmarshalFromFunc(func(dec *jsontext.Decoder, into *any) error {
+var Any = json.UnmarshalFromFunc(func(dec *jsontext.Decoder, into *any) error {
 	if *into != nil {
 		return errors.ErrUnsupported // a value of the program, which is decoded into
 	}
@@ -52,7 +50,7 @@ var (
 )
 
 func (t *anyText) value() (any, error) {
-	t.at = skipSpace(t.text, t.at)
+	t.at = SkipSpace(t.text, t.at)
 	switch t.text[t.at] {
 	case '[':
 		return t.list()
@@ -71,11 +69,11 @@ func (t *anyText) value() (any, error) {
 		return nil, nil
 	}
 	from := t.at
-	t.at = skipWord(t.text, from)
+	t.at = SkipWord(t.text, from)
 	if t.at-from == 1 {
 		return digits[t.text[from]-'0'], nil
 	}
-	f, err := decimal.Float(t.text[from:t.at], 64)
+	f, err := Float(t.text[from:t.at], 64)
 	if err != nil {
 		t.number = t.text[from:t.at]
 		return nil, err
@@ -85,7 +83,7 @@ func (t *anyText) value() (any, error) {
 
 // more goes on after the beginning of a list or object, or a comma in it, and reports whether an item follows.
 func (t *anyText) more(last byte) bool {
-	if t.at = skipSpace(t.text, t.at+1); t.text[t.at] != last {
+	if t.at = SkipSpace(t.text, t.at+1); t.text[t.at] != last {
 		return true
 	}
 	t.at++
@@ -94,7 +92,7 @@ func (t *anyText) more(last byte) bool {
 
 // ends goes on after an item, and reports whether it was the last one.
 func (t *anyText) ends(last byte) bool {
-	if t.at = skipSpace(t.text, t.at); t.text[t.at] != last {
+	if t.at = SkipSpace(t.text, t.at); t.text[t.at] != last {
 		return false
 	}
 	t.at++
@@ -121,7 +119,7 @@ func (t *anyText) object() (any, error) {
 	all := map[string]any{}
 	for t.more('}') {
 		name := t.string()
-		t.at = skipSpace(t.text, t.at) + len(":")
+		t.at = SkipSpace(t.text, t.at) + len(":")
 		value, err := t.value()
 		if err != nil {
 			t.pointer = jsontext.Pointer("").AppendToken(name) + t.pointer
@@ -137,7 +135,7 @@ func (t *anyText) object() (any, error) {
 // string reads a string.
 func (t *anyText) string() string {
 	from := t.at
-	t.at, _ = skipString(t.text, from)
+	t.at, _ = SkipString(t.text, from)
 	quoted := t.text[from:t.at]
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return string(quoted[1 : len(quoted)-1])

@@ -1,7 +1,6 @@
-package decimal
+package jsonvalue
 
 import (
-	"bytes"
 	"errors"
 	"reflect"
 
@@ -31,7 +30,8 @@ func CountHard(text []byte) (hard int) {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '"':
-			i = endOfString(text, i)
+			end, _ := SkipString(text, i)
+			i = end - 1
 		case c == '-' || c >= '0' && c <= '9':
 			from, exponent := i, 0
 			for i+1 < len(text) && inNumber[text[i+1]] {
@@ -60,42 +60,12 @@ var inNumber = func() (all [256]bool) {
 	return all
 }()
 
-// endOfString returns where the string ends that begins at i.
-func endOfString(text []byte, i int) int {
-	for first := i + 1; ; {
-		n := bytes.IndexByte(text[i+1:], '"')
-		if n < 0 {
-			return len(text)
-		}
-		i += 1 + n
-		escapes := i
-		for escapes > first && text[escapes-1] == '\\' {
-			escapes--
-		}
-		if (i-escapes)%2 == 0 {
-			return i
-		}
-	}
-}
-
-// Numbers decodes numbers into variables of the types float64, float32 and any, and into lists of floats, by this package. For types
+// Numbers decodes what json/v2 takes long for: numbers into floats and lists of floats, and values of type any ([Any]). For types
 // that a program has made of floats there is [NamedNumbers].
 var Numbers = json.JoinUnmarshalers(
-	json.UnmarshalFromFunc(float[float64]), json.UnmarshalFromFunc(float[float32]), json.UnmarshalFromFunc(anyNumber),
+	json.UnmarshalFromFunc(float[float64]), json.UnmarshalFromFunc(float[float32]), Any,
 	json.UnmarshalFromFunc(list[float64]), json.UnmarshalFromFunc(list[float32]),
 )
-
-func anyNumber(dec *jsontext.Decoder, into *any) error {
-	if *into != nil {
-		return errors.ErrUnsupported // a value of the program, which is decoded into
-	}
-	var f float64
-	err := float(dec, &f)
-	if err == nil {
-		*into = f
-	}
-	return err
-}
 
 func float[T float32 | float64](dec *jsontext.Decoder, into *T) error {
 	f, err := next(dec, reflect.TypeFor[T]())

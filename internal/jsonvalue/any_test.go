@@ -1,4 +1,4 @@
-package schema
+package jsonvalue
 
 import (
 	"errors"
@@ -51,7 +51,7 @@ func TestDecodeAnyAgrees(t *testing.T) {
 	for range 20_000 {
 		text := fmt.Sprintf(`{"many":[%s, 1],"by":{"~/":%s},"any" : %s }`, looseText(rnd, 2), looseText(rnd, 2), looseText(rnd, 4))
 		var want, got holder
-		wantErr, err := json.Unmarshal([]byte(text), &want), json.Unmarshal([]byte(text), &got, duplicates, json.WithUnmarshalers(anyValues))
+		wantErr, err := json.Unmarshal([]byte(text), &want), json.Unmarshal([]byte(text), &got, duplicates, json.WithUnmarshalers(Any))
 		if wantErr == nil {
 			require.NoError(t, err, text)
 			require.Equal(t, want, got, text)
@@ -74,7 +74,7 @@ func TestDecodeAnyAgrees(t *testing.T) {
 func TestDecodeAnyIntoAValue(t *testing.T) {
 	given := &struct{ A int }{}
 	var v any = given
-	require.NoError(t, json.Unmarshal([]byte(`{"A":3}`), &v, duplicates, json.WithUnmarshalers(anyValues)))
+	require.NoError(t, json.Unmarshal([]byte(`{"A":3}`), &v, duplicates, json.WithUnmarshalers(Any)))
 	require.Equal(t, 3, given.A)
 }
 
@@ -83,7 +83,7 @@ var duplicates = jsontext.AllowDuplicateNames(true)
 
 func BenchmarkDecodeAny(b *testing.B) {
 	text := []byte("[" + strings.Repeat("[[[[[[[[]]]]]]]],", 3000) + "1]")
-	for name, option := range map[string]json.Options{"plain": duplicates, "any": json.JoinOptions(duplicates, json.WithUnmarshalers(anyValues))} {
+	for name, option := range map[string]json.Options{"plain": duplicates, "any": json.JoinOptions(duplicates, json.WithUnmarshalers(Any))} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text)))

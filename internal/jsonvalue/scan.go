@@ -1,0 +1,46 @@
+package jsonvalue
+
+import "bytes"
+
+// SkipString skips a string, from its first quote to after its last.
+func SkipString(b []byte, i int) (int, bool) {
+	if i >= len(b) || b[i] != '"' {
+		return i, false
+	}
+	first := i + 1
+	for from := first; ; {
+		n := bytes.IndexByte(b[from:], '"')
+		if n < 0 {
+			return len(b), false
+		}
+		quote := from + n
+		escapes := quote
+		for escapes > first && b[escapes-1] == '\\' {
+			escapes--
+		}
+		if (quote-escapes)%2 == 0 {
+			return quote + 1, true
+		}
+		from = quote + 1
+	}
+}
+
+// SkipWord skips a number or a literal name.
+func SkipWord(b []byte, i int) int {
+	for i < len(b) {
+		switch b[i] {
+		case ' ', '\t', '\r', '\n', ',', ':', '"', '[', ']', '{', '}':
+			return i
+		}
+		i++
+	}
+	return i
+}
+
+// SkipSpace skips white space.
+func SkipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n') {
+		i++
+	}
+	return i
+}
