@@ -138,7 +138,7 @@ func TestClientsSayNoMoreThanFits(t *testing.T) {
 			}
 		}
 	}
-	fits := said(`{"a":{"b":[` + strings.Repeat("[],", 300) + `[]]}}`)
+	fits := said(`{"a":{"b":[` + strings.Repeat("[],", 150) + `[]]}}`)
 	for range 300 {
 		if r := c.must(t, http.MethodPost, plainHeader(), fits); r.header.Get("Mcp-Session-Id") == "" {
 			t.Fatalf("%d %.300s", r.status, r.body)
