@@ -167,6 +167,24 @@ func TestMaxResourceSubscriptions(t *testing.T) {
 	require.EqualValues(t, 2, srv.Core().Snapshot().Counters.LimitsReached["max_resource_subscriptions"])
 }
 
+// What all subscriptions are about has a bound for the process, in both eras.
+func TestMaxSubscribedBytes(t *testing.T) {
+	srv := changing(t, server.WithLimits(server.Limits{MaxSubscribedBytes: 2000}))
+	p := dial(t, srv)
+	p.initialize("2025-11-25")
+	full := `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the server is overloaded: max_subscribed_bytes is reached",` +
+		`"data":{"reason":"overload","limit":"max_subscribed_bytes"}}}`
+	for i := range 3 {
+		require.Contains(t, p.ask(withURI(1, "resources/subscribe", fmt.Sprint("test://item/", i))), `"result":{}`)
+	}
+	require.JSONEq(t, full, p.ask(withURI(1, "resources/subscribe", "test://item/3")))
+	require.Contains(t, p.ask(withURI(1, "resources/subscribe", "test://item/2")), `"result":{}`, "it is subscribed to already")
+	require.JSONEq(t, full, p.ask(listenTo(1, `{"resourceSubscriptions":["test://item/1"]}`)))
+	require.EqualValues(t, 2, srv.Core().Snapshot().Counters.LimitsReached["max_subscribed_bytes"])
+	require.Contains(t, p.ask(withURI(1, "resources/unsubscribe", "test://item/0")), `"result":{}`)
+	require.JSONEq(t, acknowledged(2, `{"resourceSubscriptions":["test://item/1"]}`), p.ask(listenTo(2, `{"resourceSubscriptions":["test://item/1"]}`)))
+}
+
 // Over legacy HTTP the session's stream carries changes. Without one the drop is counted. The
 // end of a session ends its subscriptions.
 func TestLegacyChangesOverHTTP(t *testing.T) {

@@ -67,11 +67,13 @@ type Limits struct {
 	StoreTimeout      time.Duration
 	// MaxSubscriptions bounds the open subscriptions of the process (default 10 000: over
 	// HTTP each is a connection of its own). MaxResourceSubscriptions bounds the resources
-	// of one of them, or of one legacy session (default 1000). MaxPendingUpdates bounds the
+	// of one of them, or of one legacy session (default 1000), and MaxSubscribedBytes what all of them
+	// take, each 512 bytes and its URI (default 64 MiB; callers share it). MaxPendingUpdates bounds the
 	// updates of parts of these resources that wait for the writer of one of them (default
 	// 256); beyond that the client gets an update of the whole resource.
 	MaxSubscriptions         int
 	MaxResourceSubscriptions int
+	MaxSubscribedBytes       int
 	MaxPendingUpdates        int
 	// MaxListChanges is how many replaced and removed items of one kind, or changes of the policies, in a
 	// minute are usual (default 30). More are logged as registration.storm. They are not refused.

@@ -146,6 +146,18 @@ func TestUnitAllocationsAreBounded(t *testing.T) {
 			}
 			require.Eventually(r.t, func() bool { return len(r.srv.Core().Snapshot().Subscriptions) == n }, 20*time.Second, time.Millisecond)
 		}},
+		limits.PartSubscribed: {connection + cost(limits.PartSubscriptions) + 500*(512+len("item://i000/000")), server.Limits{MaxSubscribedBytes: 1 << 30}, func(r *memoryRig) {
+			server.AddResourceTemplate(r.srv, server.ResourceTemplate{Name: "items", URITemplate: "item://{+path}"},
+				func(context.Context, *server.Call, string, map[string]string) (string, error) { return "", nil })
+			for i := range n {
+				var uris []string
+				for j := range 500 {
+					uris = append(uris, fmt.Sprintf(`"item://i%03d/%03d"`, i, j))
+				}
+				r.send(listenTo(1, `{"resourceSubscriptions":[`+strings.Join(uris, ",")+`]}`), "MCP-Protocol-Version: 2026-07-28", "Mcp-Method: subscriptions/listen")
+			}
+			require.Eventually(r.t, func() bool { return r.srv.Core().Subscribed().Usage().Used == n*500*(512+len("item://i000/000")) }, 20*time.Second, time.Millisecond)
+		}},
 		limits.PartSessions: {cost(limits.PartSessions), server.Limits{}, func(r *memoryRig) {
 			most := strings.Repeat(`{"a":1},`, 20) // maps take most, and a text of 9 KB the rest
 			for range n {

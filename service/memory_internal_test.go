@@ -56,12 +56,12 @@ func TestMemoryFollowsFromContainer(t *testing.T) {
 // A container that is too small for the least limits gets these, and not the defaults.
 func TestSmallContainerGetsTheLeastLimits(t *testing.T) {
 	least := limits.Limits{}.LeastMemory()
-	for _, mib := range []int{1, 64, 128, 200, 210} {
+	for _, mib := range []int{1, 64, 128, 200, 211} {
 		l := withMemory(server.Limits{}, mib<<20)
 		require.Equal(t, least, l.MaxMemory, "%d MiB", mib)
 		require.NoError(t, l.Check())
 	}
-	require.Equal(t, 211<<20*3/4, withMemory(server.Limits{}, 211<<20).MaxMemory)
+	require.Equal(t, 212<<20*3/4, withMemory(server.Limits{}, 212<<20).MaxMemory)
 	fewer := server.Limits{MaxFrameBytes: 8 << 10, MaxSessions: 3}
 	require.Equal(t, 96<<20, withMemory(fewer, 128<<20).MaxMemory, "smaller limits of the operator fit")
 }

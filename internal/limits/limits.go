@@ -29,6 +29,7 @@ type Limits struct {
 	MaxPendingSignals                                            int
 	StoreTimeout                                                 time.Duration
 	MaxSubscriptions, MaxResourceSubscriptions                   int
+	MaxSubscribedBytes                                           int
 	MaxPendingUpdates                                            int
 	MaxListChanges                                               int
 	MaxOutbound                                                  int

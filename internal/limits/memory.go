@@ -32,6 +32,7 @@ const (
 	PartConnections   = "connections"
 	PartSessions      = "sessions"
 	PartSubscriptions = "subscriptions"
+	PartSubscribed    = "subscribed"
 	PartRunning       = "running"
 	PartWaiting       = "waiting"
 	PartDetached      = "running_tasks"
@@ -49,6 +50,7 @@ var parts = []Part{
 	{PartConnections, NameConnections, 24 << 10, false},
 	{PartSessions, NameSessions, 20 << 10, false}, // of which 16 KiB are max_client_bytes
 	{PartSubscriptions, NameSubscriptions, 32 << 10, false},
+	{PartSubscribed, NameSubscribedBytes, 1, true},
 	{PartRunning, NameInFlightTotal, 16 << 10, false},
 	{PartWaiting, NameQueue, 16 << 10, false},
 	{PartDetached, NameRunningTasks, 16 << 10, false},
@@ -104,7 +106,10 @@ const (
 // max_frame_bytes allows must pass, also while a reserve is kept for other callers, and a few of
 // everything else.
 func (p Part) least(l *Limits) int {
-	if p.Scales {
+	switch {
+	case p.Name == PartSubscribed:
+		return 128 << 10 // holds no messages
+	case p.Scales:
 		return 2 * l.MaxFrameBytes
 	}
 	return 16

@@ -54,6 +54,7 @@ const (
 	NameDeletedSessions       = "max_deleted_sessions"
 	NameClientBytes           = "max_client_bytes"
 	NameSubscriptions         = "max_subscriptions"
+	NameSubscribedBytes       = "max_subscribed_bytes"
 	NamePendingSignals        = "max_pending_signals"
 	NameOutbound              = "max_outbound"
 	NameQueuedMessages        = "max_queued_messages"
@@ -129,6 +130,7 @@ var table = []Bound{
 	{NameClientBytes, 16 << 10, "bytes", "what a client says of itself, its name, icons and capabilities: the JSON of it in a request of the modern era, and the memory that a legacy session keeps of it", true},
 	{NameSubscriptions, 10_000, "subscriptions", "open subscriptions of the process", true},
 	{NameResourceSubscriptions, 1000, "resources", "resources that one subscription or legacy session is about", true},
+	{NameSubscribedBytes, 64 << 20, "bytes", "what subscriptions and legacy sessions are about: 512 bytes and the name for each resource and task; callers share them", true},
 	{NamePendingUpdates, 256, "updates", "what waits for one subscriber: parts of updated resources, then the whole is reported; own notifications, then they are dropped", true},
 	{NameListChanges, 30, "changes", "replaced and removed items of one kind, or changes of the policies, in a minute; more are a warning in the log, and nothing else", true},
 	{NamePendingSignals, 1024, "signals", "signals to other replicas that are on their way to the store, one more for each 16 KiB; callers share them. A quarter as many more may wait to be published again", true},

@@ -13,6 +13,7 @@ type shares struct {
 	control       *share.Pool  // of requests about the connection itself
 	waiting       *share.Queue // for a slot
 	subscriptions *share.Pool  // requests whose route is one for subscriptions
+	subscribed    *share.Pool  // bytes of what subscriptions and sessions are about
 	running       *share.Pool  // detached work
 	turns         *share.Turns // of work that takes processor time
 	places        *share.Pool  // of legacy HTTP sessions
@@ -26,11 +27,14 @@ func newShares(l *limits.Limits) shares {
 	t := share.NewTable()
 	return shares{
 		callers: t, slots: t.Pool(l.MaxInFlightTotal).Cap(l.MaxInFlightPerCaller), control: t.Pool(l.MaxInFlightControl),
-		waiting: share.NewQueue(l.MaxQueue), subscriptions: t.Pool(l.MaxSubscriptions), running: t.Pool(l.MaxRunningTasks),
+		waiting: share.NewQueue(l.MaxQueue), subscriptions: t.Pool(l.MaxSubscriptions), subscribed: t.Pool(l.MaxSubscribedBytes), running: t.Pool(l.MaxRunningTasks),
 		places: t.Pool(l.MaxSessions), unread: t.Count(l.MaxUnread), evictions: newEvictions(l.MaxSessions),
 		bodies: t.Bytes(int64(l.MaxBodyBytesPending), nil), turns: t.Turns(maxTurns(l), turnSlice),
 	}
 }
+
+// Subscribed returns the bytes that callers share for the resources and tasks to which they have subscribed.
+func (c *Core) Subscribed() *share.Pool { return c.subscribed }
 
 // newOutput returns the budget of what waits for its readers.
 func (c *Core) newOutput() *stream.Output {

@@ -52,7 +52,7 @@ func (c *Core) sharesNow() []ShareInfo {
 	unread.Largest, unread.Caller, unread.Holders = c.unread.Largest(all)
 	list := []ShareInfo{
 		of(limits.NameInFlightTotal, c.slots), of(limits.NameInFlightControl, c.control), queue, of(limits.NameTurns, c.turns), unread,
-		of(limits.NameSubscriptions, c.subscriptions), of(limits.NameSessions, c.places), of(limits.NameRunningTasks, c.running),
+		of(limits.NameSubscriptions, c.subscriptions), of(limits.NameSubscribedBytes, c.subscribed), of(limits.NameSessions, c.places), of(limits.NameRunningTasks, c.running),
 		of(limits.NameBodyBytes, c.bodies), of(limits.NameQueuedBytesTotal, c.output.Budget),
 	}
 	if m := c.eventMemory(); m != nil {

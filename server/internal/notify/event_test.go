@@ -14,7 +14,7 @@ func TestEventsWaitForTheFirstSend(t *testing.T) {
 	h := testHub()
 	var told []string
 	topic := Topic{Extension, "com.example/thing"}
-	f := h.join(func(n Notification, done func()) {
+	f := joined(h, func(n Notification, done func()) {
 		told = append(told, n.method())
 		if done != nil {
 			done()
@@ -40,7 +40,7 @@ func TestEventsBeyondTheLimitAreLost(t *testing.T) {
 	h, m := testHub(), &mailbox{}
 	h.overflow = m.overflow
 	topic := Topic{Extension, "com.example/thing"}
-	f := h.join(m.post, nil, []Topic{topic, {Kind: Tools}}, nil)
+	f := joined(h, m.post, nil, []Topic{topic, {Kind: Tools}}, nil)
 	f.limit = 4
 	f.send()
 	f.tell(plain(Topic{Kind: Tools}), Topic{Kind: Tools}) // is being written

@@ -9,6 +9,7 @@ import (
 // posted last are not written. Then others wait in its queues. So a subscriber that does not read
 // costs a bounded amount of memory, and gets the latest changes when it reads again.
 type Feed struct {
+	room room
 	// post queues a notification without waiting. done, if it is not nil, is called once,
 	// when the notification was written or dropped, by any goroutine.
 	post func(n Notification, done func())

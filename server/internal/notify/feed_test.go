@@ -60,7 +60,7 @@ func TestFeed(t *testing.T) {
 	m := &mailbox{}
 	h := testHub()
 	h.overflow = m.overflow
-	f := h.join(m.post, nil, nil, nil)
+	f := joined(h, m.post, nil, nil, nil)
 	tools := Topic{Kind: Tools}
 	f.tell(plain(tools), tools)
 	require.Empty(t, m.posted, "a new feed is held back")
@@ -94,7 +94,7 @@ func TestFeed(t *testing.T) {
 	f.tell(plain(tools), tools)
 	require.Empty(t, m.posted, "a closed feed is silent")
 
-	g := h.join(m.post, nil, nil, nil)
+	g := joined(h, m.post, nil, nil, nil)
 	g.limit = 4
 	g.send()
 	g.tell(plain(tools), tools)

@@ -45,31 +45,37 @@ func NewHub(core *session.Core) *Hub {
 func (h *Hub) Joined() int64 { return h.joined.Load() }
 
 // join adds a new feed, which posts nothing before its first send. may is explained at [Feed].
-// revisions are the revisions that the subscriber may have read of the tasks among the topics.
+// revisions are the revisions that the subscriber may have read of the tasks among the topics. ok is false if there is no room
+// for the topics; the feed must leave all the same.
 func (h *Hub) join(
-	post func(Notification, func()), may func(Notification, Topic) bool, topics []Topic, revisions map[string]int64,
-) *Feed {
-	f := &Feed{
-		post: post, may: may, limit: h.core.Limits().MaxPendingUpdates, overflow: h.overflow, busy: true, topics: make(map[Topic]time.Time, len(topics)),
+	room room, post func(Notification, func()), may func(Notification, Topic) bool, topics []Topic, revisions map[string]int64,
+) (f *Feed, ok bool) {
+	f = &Feed{
+		room: room, post: post, may: may, limit: h.core.Limits().MaxPendingUpdates, overflow: h.overflow, busy: true, topics: make(map[Topic]time.Time, len(topics)),
 	}
 	f.next = f.send
 	h.joined.Add(1)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range topics {
-		h.subscribe(f, t)
+		if !h.subscribe(f, t) {
+			return f, false
+		}
 	}
 	for id, revision := range revisions {
 		t := Topic{Task, id}
 		h.revisions[t] = max(h.revisions[t], revision)
 	}
-	return f
+	return f, true
 }
 
-// subscribe adds a feed to the audience of a topic. The caller must hold h.mu.
-func (h *Hub) subscribe(f *Feed, t Topic) {
+// subscribe adds a feed to the audience of a topic, and reports whether there is room for it. The caller must hold h.mu.
+func (h *Hub) subscribe(f *Feed, t Topic) bool {
 	if _, there := f.topics[t]; there {
-		return
+		return true
+	}
+	if !f.room.take(t) {
+		return false
 	}
 	var since time.Time
 	if t.Kind == Resource {
@@ -81,6 +87,7 @@ func (h *Hub) subscribe(f *Feed, t Topic) {
 		h.topics[t] = audience{}
 	}
 	h.topics[t][f] = struct{}{}
+	return true
 }
 
 // unsubscribe removes a feed from the audience of a topic. It returns since when it was there if that is a
@@ -88,6 +95,7 @@ func (h *Hub) subscribe(f *Feed, t Topic) {
 func (h *Hub) unsubscribe(f *Feed, t Topic) (since time.Time) {
 	since = f.topics[t]
 	delete(f.topics, t)
+	f.room.give(t)
 	if t.Kind == Resource {
 		f.resources--
 	}
@@ -111,12 +119,14 @@ func (h *Hub) leave(f *Feed) (resources []time.Time) {
 	}
 	h.mu.Unlock()
 	f.close()
+	f.room.caller.Release()
 	h.joined.Add(-1)
 	return resources
 }
 
-// add adds topics to a feed. It returns false if the feed would have more than limit resources.
-func (h *Hub) add(f *Feed, limit int, topics ...Topic) bool {
+// add adds topics to a feed. It returns the name of the limit that is reached: there is no room, or the feed would have more than
+// limit resources.
+func (h *Hub) add(f *Feed, limit int, topics ...Topic) (reached string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range topics {
@@ -124,12 +134,12 @@ func (h *Hub) add(f *Feed, limit int, topics ...Topic) bool {
 		switch {
 		case there, f.left:
 		case t.Kind == Resource && f.resources >= limit:
-			return false
-		default:
-			h.subscribe(f, t)
+			return limits.NameResourceSubscriptions
+		case !h.subscribe(f, t):
+			return limits.NameSubscribedBytes
 		}
 	}
-	return true
+	return ""
 }
 
 // remove removes a resource from a feed, and returns since when it had that. It returns false if the feed did
@@ -144,24 +154,25 @@ func (h *Hub) remove(f *Feed, t Topic) (since time.Time, there bool) {
 }
 
 // replaceResources has a feed subscribed to these resources, and to no others. It returns since when it had
-// those that it has no more.
-func (h *Hub) replaceResources(f *Feed, uris []string) (ended []time.Time) {
+// those that it has no more, and whether there was room for all.
+func (h *Hub) replaceResources(f *Feed, uris []string) (ended []time.Time, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	ok = true
 	if f.left {
-		return nil
+		return nil, ok
 	}
 	wanted := map[string]bool{}
 	for _, uri := range uris {
 		wanted[uri] = true
-		h.subscribe(f, Topic{Resource, uri})
+		ok = h.subscribe(f, Topic{Resource, uri}) && ok
 	}
 	for t := range f.topics {
 		if t.Kind == Resource && !wanted[t.Name] {
 			ended = append(ended, h.unsubscribe(f, t))
 		}
 	}
-	return ended
+	return ended, ok
 }
 
 // Refresh tells all subscribers of lists and resources that these may have changed.

@@ -25,9 +25,15 @@ func lists(bits uint8) (topics []Topic) {
 // everyList has all the topics of lists.
 var everyList = lists(1<<numLists - 1)
 
+// joined returns a feed that has joined.
+func joined(h *Hub, post func(Notification, func()), may func(Notification, Topic) bool, topics []Topic, revisions map[string]int64) *Feed {
+	f, _ := h.join(h.roomOf(h.core.Caller(nil)), post, may, topics, revisions)
+	return f
+}
+
 // newFeed returns a feed that has begun.
 func (h *Hub) newFeed(post func(Notification, func()), topics ...Topic) *Feed {
-	f := h.join(post, nil, topics, nil)
+	f := joined(h, post, nil, topics, nil)
 	f.send()
 	return f
 }
@@ -63,9 +69,9 @@ func TestHub(t *testing.T) {
 	require.Equal(t, []Topic{update("test://dir/file")}, told(&both), "once, although it has asked for both")
 	require.Empty(t, told(&both))
 
-	require.True(t, h.add(feeds[0], 1, update("test://x")))
-	require.True(t, h.add(feeds[0], 1, update("test://x")))
-	require.False(t, h.add(feeds[0], 1, update("test://y")))
+	require.Empty(t, h.add(feeds[0], 1, update("test://x")))
+	require.Empty(t, h.add(feeds[0], 1, update("test://x")))
+	require.Equal(t, "max_resource_subscriptions", h.add(feeds[0], 1, update("test://y")))
 	h.Publish(plain(update("test://x")))
 	require.Equal(t, []Topic{update("test://x")}, told(&tools))
 	_, there := h.remove(feeds[0], update("test://x"))
@@ -77,7 +83,7 @@ func TestHub(t *testing.T) {
 
 	for _, f := range feeds {
 		h.leave(f)
-		require.True(t, h.add(f, 5, update("test://late")), "a feed that has left takes no changes")
+		require.Empty(t, h.add(f, 5, update("test://late")), "a feed that has left takes no changes")
 	}
 	h.empty(t)
 	h.Publish(plain(Topic{Kind: Tools}))
@@ -119,7 +125,7 @@ func TestTaskChangesFollowTheRevision(t *testing.T) {
 	h, m := testHub(), &mailbox{}
 	topic := Topic{Task, "t"}
 	require.False(t, h.HasSubscribers(topic))
-	f := h.join(m.post, nil, []Topic{topic}, nil)
+	f := joined(h, m.post, nil, []Topic{topic}, nil)
 	require.True(t, h.HasSubscribers(topic))
 	f.send()
 	tell := func(revisions ...int64) []string {
@@ -139,7 +145,7 @@ func TestTaskChangesFollowTheRevision(t *testing.T) {
 	require.False(t, h.HasSubscribers(topic))
 	require.Empty(t, h.revisions)
 
-	f = h.join(m.post, nil, []Topic{topic}, map[string]int64{"t": 6})
+	f = joined(h, m.post, nil, []Topic{topic}, map[string]int64{"t": 6})
 	f.send()
 	require.Empty(t, tell(5, 6), "its client has read that")
 	require.Equal(t, []string{"7"}, tell(7))

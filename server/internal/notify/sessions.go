@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -39,7 +40,7 @@ func (s *Subscriptions) feed(sess *session.Session) *Feed {
 	f := s.feeds[sess]
 	first := f == nil
 	if first {
-		f = s.hub.join(postTo(sess), s.catalog.SessionMay(sess), nil, nil)
+		f, _ = s.hub.join(s.hub.roomOf(s.core.CallerOf(nil, sess)), postTo(sess), s.catalog.SessionMay(sess), nil, nil)
 		s.feeds[sess] = f
 	}
 	s.mu.Unlock()
@@ -82,8 +83,11 @@ func (s *Subscriptions) Subscribe(ctx context.Context, req *middleware.Request) 
 		return nil, err
 	}
 	sess := era.CoreOf(req).Session()
-	if !s.hub.add(s.feed(sess), s.core.Limits().MaxResourceSubscriptions, Topic{Resource, uri}) {
+	switch s.hub.add(s.feed(sess), s.core.Limits().MaxResourceSubscriptions, Topic{Resource, uri}) {
+	case limits.NameResourceSubscriptions:
 		return nil, s.tooManyResources()
+	case limits.NameSubscribedBytes:
+		return nil, s.noRoom()
 	}
 	shareResources(sess, func(all []string) []string {
 		if slices.Contains(all, uri) {
@@ -99,9 +103,13 @@ func shareResources(sess *session.Session, change func([]string) []string) {
 	sess.Share(func(st *session.SharedState) { st.Resources = change(slices.Clone(st.Resources)) })
 }
 
-// Replace subscribes a session to these resources, and to no others.
+// Replace subscribes a session to these resources, and to no others. Those for which there is no room are left out.
 func (s *Subscriptions) Replace(sess *session.Session, uris []string) {
-	tellEnds(sess, session.EndElsewhere, s.hub.replaceResources(s.feed(sess), uris))
+	ended, ok := s.hub.replaceResources(s.feed(sess), uris)
+	if !ok {
+		s.core.LimitReached(limits.NameSubscribedBytes)
+	}
+	tellEnds(sess, session.EndElsewhere, ended)
 }
 
 // Unsubscribe serves resources/unsubscribe. It succeeds also for a resource that was removed.

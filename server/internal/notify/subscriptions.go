@@ -85,7 +85,11 @@ func (s *Subscriptions) acknowledge(ctx context.Context, req *middleware.Request
 	if err != nil {
 		return nil, err
 	}
-	feed := s.hub.join(sub.post, s.catalog.May(req), topicsOf(filter), revisions) // before the acknowledgement, so that the client misses no later change
+	room := s.hub.roomOf(sub.req.HoldCaller())
+	feed, ok := s.hub.join(room, sub.post, s.catalog.May(req), topicsOf(filter), revisions) // before the acknowledgement, so that the client misses no later change
+	if !ok {
+		return feed, s.noRoom()
+	}
 	if err := sub.req.Acknowledge(mcp.NotificationSubscriptionsAcknowledged, sub.appendMeta(append(ack, ','))); err != nil {
 		return feed, err
 	}
