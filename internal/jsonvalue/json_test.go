@@ -46,7 +46,6 @@ type all struct {
 	Many    []*float64       `json:"many"`
 	Text    string           `json:"text"`
 	Quoted  float64          `json:"quoted,string"`
-	Quotes  []int            `json:"quotes,string"`
 	Degree  degree           `json:"degree"`
 	Degrees []degree         `json:"degrees"`
 	Percent []percent        `json:"percent"`
@@ -119,6 +118,17 @@ func TestFor(t *testing.T) {
 	require.Same(t, Numbers, For(reflect.TypeFor[*usual](), 10, true))
 	require.Same(t, Numbers, For(reflect.TypeFor[*usual](), long+1, false))
 	require.Nil(t, For(reflect.TypeFor[*usual](), long, false))
+}
+
+// Numbers that are in strings are left to json/v2.
+func TestNumbersInStrings(t *testing.T) {
+	for _, text := range []string{`{"f64":"1.5","floats":["1","2.5"]}`, `{"f64":1.5}`, `{"floats":[1]}`} {
+		var want, got all
+		wanted := json.Unmarshal([]byte(text), &want, json.StringifyNumbers(true))
+		err := json.Unmarshal([]byte(text), &got, json.StringifyNumbers(true), json.WithUnmarshalers(NamedNumbers))
+		require.Equal(t, wanted == nil, err == nil, text)
+		require.Equal(t, want, got, text)
+	}
 }
 
 // A value of the program in a variable of type any is decoded into.
