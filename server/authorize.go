@@ -120,7 +120,8 @@ func (s *Server) authorizeUses(q *question) error {
 	case mcp.MethodResourcesSubscribe:
 		decided = s.decideURIs(q, q.req.Name)
 	case mcp.MethodSubscriptionsListen:
-		if uris := notify.ResourcesOf(q.req.Params); len(uris) <= s.core.Limits().MaxResourceSubscriptions {
+		most := s.core.Limits().MaxResourceSubscriptions
+		if uris := notify.ResourcesOf(q.req.Params, most); len(uris) <= most {
 			decided = s.decideURIs(q, uris...)
 		}
 	}

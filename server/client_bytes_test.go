@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -74,4 +75,55 @@ func TestClientOfARequestIsBounded(t *testing.T) {
 		}
 		require.EqualValues(t, 2, srv.Core().Snapshot().Counters.LimitsReached["max_client_bytes"])
 	})
+}
+
+// What is not kept is not decoded, also not for the log of a request that was refused.
+func TestLargeClientsAreNotDecoded(t *testing.T) {
+	many := `[` + strings.Repeat(`{"a":1},`, 50_000) + `{}]`
+	for name, tt := range map[string]struct {
+		said string
+		opts []server.Option
+		want string
+	}{
+		"icons":        {`"capabilities":{},"clientInfo":{"name":"n","version":"1","icons":` + many + `}`, nil, `"protocolVersion":"2025-11-25"`},
+		"capabilities": {`"capabilities":{"experimental":{"a":{"b":` + many + `}}},"clientInfo":{"name":"n","version":"1"}`, nil, "max_client_bytes"},
+		"refused":      {`"capabilities":{"experimental":{"a":{"b":` + many + `}}},"clientInfo":{"name":"n","version":"1"}`, []server.Option{server.WithEras(mcp.Modern)}, "does not serve legacy clients"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := dial(t, newServer(t, tt.opts...))
+			text := legacy(1, "initialize", `"protocolVersion":"2025-11-25",`+tt.said)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			got := p.ask(text)
+			runtime.ReadMemStats(&after)
+			require.Contains(t, got, tt.want)
+			require.Less(t, int(after.TotalAlloc-before.TotalAlloc), 8*len(text))
+		})
+	}
+}
+
+// Of a long list of resources no more are decoded than a subscription may have.
+func TestLongListsOfResourcesAreNotDecoded(t *testing.T) {
+	for name, list := range map[string]string{"the same": strings.Repeat(`"",`, 100_000) + `""`, "others": distinctURIs(20_000)} {
+		p := dial(t, changing(t))
+		text := listenTo(1, `{"resourceSubscriptions":[`+list+`]}`)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := p.ask(text)
+		runtime.ReadMemStats(&after)
+		if name == "others" {
+			require.Contains(t, got, "max_resource_subscriptions")
+		} else {
+			require.Contains(t, got, "acknowledged")
+		}
+		require.Less(t, int(after.TotalAlloc-before.TotalAlloc), 8*len(text), name)
+	}
+}
+
+func distinctURIs(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`"test://item/%d"`, i))
+	}
+	return strings.Join(all, ",")
 }

@@ -60,25 +60,37 @@ func (s *Server) initialize(_ context.Context, req *middleware.Request) (mcp.Res
 // initializeParams decodes what a legacy session keeps of its client. Icons that are too large are left out: they are for users,
 // and a server shows none.
 func (s *Server) initializeParams(raw jsontext.Value) (params mcp.InitializeParams, err error) {
-	type withoutIcons struct {
-		mcp.InitializeParams
-		ClientInfo struct {
-			mcp.Implementation
-			Icons struct{} `json:"icons"`
-		} `json:"clientInfo"`
-	}
 	most := s.core.Limits().MaxClientBytes
-	iconsFit := schema.Fits[mcp.InitializeParams](raw, most)
-	if !iconsFit && !schema.Fits[withoutIcons](raw, most) {
+	switch {
+	case schema.Fits[mcp.InitializeParams](raw, most):
+		err = wire.Unmarshal(raw, &params)
+	case schema.Fits[initializeWithoutIcons](raw, most):
+		var plain initializeWithoutIcons
+		err = wire.Unmarshal(raw, &plain)
+		client := &plain.ClientInfo
+		params = mcp.InitializeParams{ProtocolVersion: plain.ProtocolVersion, Capabilities: plain.Capabilities, ClientInfo: mcp.Implementation{
+			Name: client.Name, Version: client.Version, Title: client.Title, Description: client.Description, WebsiteURL: client.WebsiteURL,
+		}}
+	default:
 		return params, s.core.ClientTooLarge()
 	}
-	if wire.Unmarshal(raw, &params) != nil {
+	if err != nil {
 		return params, mcp.NewError(mcp.CodeInvalidParams, "the params of initialize are not valid")
 	}
-	if !iconsFit {
-		params.ClientInfo.Icons = nil
-	}
 	return params, nil
+}
+
+// initializeWithoutIcons is [mcp.InitializeParams] without what may be a list of a million items.
+type initializeWithoutIcons struct {
+	ProtocolVersion mcp.Version            `json:"protocolVersion"`
+	Capabilities    mcp.ClientCapabilities `json:"capabilities"`
+	ClientInfo      struct {
+		Name        string `json:"name"`
+		Version     string `json:"version"`
+		Title       string `json:"title"`
+		Description string `json:"description"`
+		WebsiteURL  string `json:"websiteUrl"`
+	} `json:"clientInfo"`
 }
 
 func ping(context.Context, *middleware.Request) (mcp.Result, error) { return &mcp.EmptyResult{}, nil }

@@ -20,6 +20,9 @@ type (
 	angle   float64
 )
 
+// String makes percent a type with a method that does not decode it.
+func (p percent) String() string { return fmt.Sprintf("%g %%", float32(p)) }
+
 // UnmarshalJSON decodes an angle that is given as a text or a number.
 func (a *angle) UnmarshalJSON(text []byte) error {
 	f, err := strconv.ParseFloat(strings.Trim(string(text), `"`), 64)
@@ -118,6 +121,13 @@ func TestFor(t *testing.T) {
 	require.Same(t, Numbers, For(reflect.TypeFor[*usual](), 10, true))
 	require.Same(t, Numbers, For(reflect.TypeFor[*usual](), long+1, false))
 	require.Nil(t, For(reflect.TypeFor[*usual](), long, false))
+}
+
+// Only what json/v2 decodes by a method is left to it.
+func TestDecodesItself(t *testing.T) {
+	require.True(t, decodesItself(reflect.TypeFor[angle]()))
+	require.False(t, decodesItself(reflect.TypeFor[percent]()), "it has another method")
+	require.False(t, decodesItself(reflect.TypeFor[degree]()))
 }
 
 // Numbers that are in strings are left to json/v2.

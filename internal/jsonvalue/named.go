@@ -1,6 +1,7 @@
 package jsonvalue
 
 import (
+	"encoding"
 	"errors"
 	"reflect"
 	"sync"
@@ -64,15 +65,13 @@ var NamedNumbers = json.JoinUnmarshalers(Numbers, json.UnmarshalFromFunc(func(de
 	target := reflect.ValueOf(into).Elem()
 	t := target.Type()
 	switch {
-	case reflect.TypeOf(into).NumMethod() > 0:
-		return errors.ErrUnsupported // it may decode itself
-	case isFloat(t):
+	case isFloat(t) && !decodesItself(t):
 		f, err := next(dec, t)
 		if err == nil {
 			target.SetFloat(f)
 		}
 		return err
-	case t.Kind() == reflect.Slice && isFloat(t.Elem()) && reflect.PointerTo(t.Elem()).NumMethod() == 0:
+	case t.Kind() == reflect.Slice && isFloat(t.Elem()) && !decodesItself(t) && !decodesItself(t.Elem()):
 		var values reflect.Value
 		at, bits := 0, t.Elem().Bits()
 		err := eachNumber(dec, t.Elem(), func(count int) { values = reflect.MakeSlice(t, count, count) }, func(literal []byte) error {
@@ -92,5 +91,12 @@ var NamedNumbers = json.JoinUnmarshalers(Numbers, json.UnmarshalFromFunc(func(de
 	}
 	return errors.ErrUnsupported
 }))
+
+// decodesItself reports whether json/v2 calls a method to decode a variable of the type.
+func decodesItself(t reflect.Type) bool {
+	t = reflect.PointerTo(t)
+	return t.NumMethod() > 0 && (t.Implements(reflect.TypeFor[json.UnmarshalerFrom]()) || t.Implements(reflect.TypeFor[json.Unmarshaler]()) ||
+		t.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()))
+}
 
 func isFloat(t reflect.Type) bool { return t.Kind() == reflect.Float32 || t.Kind() == reflect.Float64 }

@@ -80,7 +80,12 @@ func (r *Request) LogAttrs() []any {
 func (c *Core) appendSender(attrs []any, in *Inbound, s *Session) []any {
 	name, version := c.ClientOf(in, s)
 	if name == "" && in.Method == mcp.MethodInitialize { // a request that is not admitted opens no session
-		var params mcp.InitializeParams
+		var params struct {
+			ClientInfo struct {
+				Name    string `json:"name"`
+				Version string `json:"version"`
+			} `json:"clientInfo"`
+		}
 		_ = wire.Unmarshal(in.Params, &params) // what cannot be read is empty
 		name, version = logline.Printable(params.ClientInfo.Name, maxClientText), logline.Printable(params.ClientInfo.Version, maxClientText)
 	}

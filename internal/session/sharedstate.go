@@ -133,7 +133,7 @@ func (s *Session) shareAll(lost bool) {
 	})
 	var overtaking *SharedState
 	s.update(func(st *state) {
-		st.unshared = st.unshared[len(changes):]
+		st.unshared = slices.Clone(st.unshared[len(changes):]) // those that were made are not kept
 		overtaking, st.overtaking = st.overtaking, nil
 	})
 	if st.Ended { // elsewhere, and no signal has said so: without the store the id would open it again

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -23,6 +24,7 @@ type Feed struct {
 
 	// Guarded by Hub.mu.
 	topics    map[Topic]time.Time // since when it has resources; zero for other topics
+	most      int                 // how many there were since it was made
 	resources int                 // how many of the topics are resources
 	left      bool
 
@@ -31,6 +33,13 @@ type Feed struct {
 	events  every
 	busy    bool
 	closed  bool
+}
+
+// shrink makes a new map for few topics that are left of many: the old one keeps its memory. The caller must hold Hub.mu.
+func (f *Feed) shrink() {
+	if f.most > 64 && len(f.topics) < f.most/4 {
+		f.topics, f.most = maps.Clone(f.topics), len(f.topics)
+	}
 }
 
 // tell adds a notification for a subscriber of the topic as, if the subscriber may know of it, and

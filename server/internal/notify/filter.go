@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -10,8 +11,8 @@ import (
 )
 
 // parseFilter decodes the filter of a subscription. extension reports whether a member is the id
-// of an extension with notifications. Unknown members are ignored.
-func parseFilter(raw jsontext.Value, extension func(id string) bool) (f mcp.SubscriptionFilter, err error) {
+// of an extension with notifications. Unknown members are ignored. Of longer lists than most the first names are read, and one more.
+func parseFilter(raw jsontext.Value, most int, extension func(id string) bool) (f mcp.SubscriptionFilter, err error) {
 	var params struct {
 		Notifications map[string]jsontext.Value `json:"notifications"`
 	}
@@ -43,7 +44,7 @@ func parseFilter(raw jsontext.Value, extension func(id string) bool) (f mcp.Subs
 	}
 	for name, to := range names {
 		if raw := params.Notifications[name]; raw != nil {
-			if *to, err = distinctStrings(raw); err != nil {
+			if *to, err = distinctStrings(raw, most); err != nil {
 				return f, mcp.NewError(mcp.CodeInvalidParams, "params.notifications.%s must be an array of strings", name)
 			}
 		}
@@ -52,8 +53,8 @@ func parseFilter(raw jsontext.Value, extension func(id string) bool) (f mcp.Subs
 }
 
 // ResourcesOf returns the URIs of the resources in the params of subscriptions/listen, each once; nil
-// if they cannot be read.
-func ResourcesOf(params jsontext.Value) []string {
+// if they cannot be read. Of more than most it returns one more.
+func ResourcesOf(params jsontext.Value, most int) []string {
 	var filter struct {
 		Notifications struct {
 			URIs jsontext.Value `json:"resourceSubscriptions"`
@@ -62,26 +63,31 @@ func ResourcesOf(params jsontext.Value) []string {
 	if wire.Unmarshal(params, &filter) != nil || filter.Notifications.URIs == nil {
 		return nil
 	}
-	uris, _ := distinctStrings(filter.Notifications.URIs)
+	uris, _ := distinctStrings(filter.Notifications.URIs, most)
 	return uris
 }
 
 var errNotStrings = errors.New("not an array of strings")
 
-// distinctStrings decodes an array of strings and returns each string once.
-func distinctStrings(raw jsontext.Value) ([]string, error) {
-	var all []*string // null is not a string
-	if err := wire.Unmarshal(raw, &all); err != nil || all == nil {
+// distinctStrings decodes an array of strings and returns each string once, and no more of them than one beyond most: an array
+// may have a million.
+func distinctStrings(raw jsontext.Value, most int) (list []string, err error) {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))
+	if token, err := dec.ReadToken(); err != nil || token.Kind() != '[' {
 		return nil, errNotStrings
 	}
-	list, seen := make([]string, 0, len(all)), make(map[string]bool, len(all))
-	for _, s := range all {
-		if s == nil {
+	list = []string{}
+	for seen := map[string]bool{}; len(list) <= most; {
+		token, err := dec.ReadToken()
+		switch {
+		case err != nil || token.Kind() != '"' && token.Kind() != ']':
 			return nil, errNotStrings
+		case token.Kind() == ']':
+			return list, nil
 		}
-		if !seen[*s] {
-			seen[*s] = true
-			list = append(list, *s)
+		if s := token.String(); !seen[s] {
+			seen[s] = true
+			list = append(list, s)
 		}
 	}
 	return list, nil

@@ -83,6 +83,7 @@ func (h *Hub) subscribe(f *Feed, t Topic) bool {
 		since = time.Now()
 	}
 	f.topics[t] = since
+	f.most = max(f.most, len(f.topics))
 	if h.topics[t] == nil {
 		h.topics[t] = audience{}
 	}
@@ -96,6 +97,7 @@ func (h *Hub) unsubscribe(f *Feed, t Topic) (since time.Time) {
 	since = f.topics[t]
 	delete(f.topics, t)
 	f.room.give(t)
+	f.shrink()
 	if t.Kind == Resource {
 		f.resources--
 	}
@@ -165,12 +167,14 @@ func (h *Hub) replaceResources(f *Feed, uris []string) (ended []time.Time, ok bo
 	wanted := map[string]bool{}
 	for _, uri := range uris {
 		wanted[uri] = true
-		ok = h.subscribe(f, Topic{Resource, uri}) && ok
 	}
 	for t := range f.topics {
 		if t.Kind == Resource && !wanted[t.Name] {
 			ended = append(ended, h.unsubscribe(f, t))
 		}
+	}
+	for _, uri := range uris {
+		ok = h.subscribe(f, Topic{Resource, uri}) && ok
 	}
 	return ended, ok
 }

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -39,17 +40,46 @@ func TestTopicsHaveABoundForAll(t *testing.T) {
 		reached = h.add(f, 100, long(string(first)))
 	}
 	require.Equal(t, "max_subscribed_bytes", reached)
+	many := func(first rune) (uris []string, topics []Topic) {
+		for i := range rune(12) {
+			uris, topics = append(uris, long(string(first+i)).Name), append(topics, long(string(first+i)))
+		}
+		return uris, topics
+	}
 	full := h.core.Subscribed().Usage().Used
-	_, ok = h.replaceResources(f, append([]string{long("!").Name}, "test://a"))
-	require.False(t, ok, "what it had is given back after that")
-
-	refused, ok := h.join(h.roomOf(h.core.Caller(nil)), new(mailbox).post, nil, []Topic{long("6"), long("7"), long("8"), long("9"), long("0"), long("A"), long("B"), long("C"), long("D"), long("E")}, nil)
+	_, ok = h.replaceResources(f, []string{long("!").Name, long("?").Name})
+	require.True(t, ok, "what it had is given back first")
+	uris, topics := many('A')
+	_, ok = h.replaceResources(f, uris)
+	require.False(t, ok)
+	require.LessOrEqual(t, h.core.Subscribed().Usage().Used, full)
+	refused, ok := h.join(h.roomOf(h.core.Caller(nil)), new(mailbox).post, nil, topics, nil)
 	require.False(t, ok)
 	h.leave(refused)
-	require.Less(t, h.core.Subscribed().Usage().Used, full)
 	h.leave(f)
 	used(1)
 	h.leave(g)
 	used(0)
+	h.empty(t)
+}
+
+// A feed keeps no memory of topics that it has lost.
+func TestTopicsShrink(t *testing.T) {
+	h := testHub()
+	var uris []string
+	for i := range 1000 {
+		uris = append(uris, fmt.Sprint("test://", i))
+	}
+	f := joined(h, new(mailbox).post, nil, nil, nil)
+	_, ok := h.replaceResources(f, uris)
+	require.True(t, ok)
+	require.Equal(t, 1000, f.most)
+	for _, uri := range uris[:900] {
+		_, there := h.remove(f, update(uri))
+		require.True(t, there)
+	}
+	require.Less(t, f.most, 250)
+	require.Len(t, f.topics, 100)
+	require.Len(t, h.leave(f), 100)
 	h.empty(t)
 }

@@ -118,8 +118,9 @@ func (s *Subscriptions) Unsubscribe(ctx context.Context, req *middleware.Request
 		sess := in.Session()
 		if since, there := s.hub.remove(s.feed(sess), Topic{Resource, in.Name}); there {
 			tellEnds(sess, session.EndUnsubscribed, []time.Time{since})
+			name := in.Name // the request is not kept
 			shareResources(sess, func(all []string) []string {
-				return slices.DeleteFunc(all, func(uri string) bool { return uri == in.Name })
+				return slices.DeleteFunc(all, func(uri string) bool { return uri == name })
 			})
 			return &mcp.EmptyResult{}, nil
 		}

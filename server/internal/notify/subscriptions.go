@@ -100,7 +100,7 @@ func (s *Subscriptions) acknowledge(ctx context.Context, req *middleware.Request
 // granted returns the part of the client's filter that the server announces and the caller may
 // see, and the revisions of the tasks.
 func (s *Subscriptions) granted(ctx context.Context, req *middleware.Request) (f mcp.SubscriptionFilter, revisions map[string]int64, err error) {
-	if f, err = parseFilter(req.Params, s.catalog.Notifies); err != nil {
+	if f, err = parseFilter(req.Params, s.core.Limits().MaxResourceSubscriptions, s.catalog.Notifies); err != nil {
 		return f, nil, err
 	}
 	if max(len(f.ResourceSubscriptions), len(f.TaskIDs)) > s.core.Limits().MaxResourceSubscriptions {
