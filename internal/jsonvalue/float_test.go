@@ -66,7 +66,7 @@ func TestFloatOfManyDigits(t *testing.T) {
 // Numbers beside the middle between two values are hardest.
 func TestFloatAtTheMiddle(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 3000 {
+	for range 1000 {
 		f := math.Float64frombits(random.Uint64() >> 1)
 		switch random.IntN(4) {
 		case 0:
@@ -99,7 +99,7 @@ func TestFloatAtTheMiddle(t *testing.T) {
 // Any digits and any exponent.
 func TestFloatOfRandomTexts(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	for range 200_000 {
+	for range 50_000 {
 		text := strconv.FormatUint(random.Uint64()>>random.IntN(64), 10)
 		for range random.IntN(3) * random.IntN(30) / 10 {
 			text += strconv.FormatUint(random.Uint64(), 10)

@@ -69,7 +69,7 @@ func TestNumbersAgree(t *testing.T) {
 		return items[random.IntN(len(items))]
 	}
 	var values []string
-	for range 2000 {
+	for range 300 {
 		values = append(values, item())
 		list := []string{item(), item(), item()}[:random.IntN(4)]
 		values = append(values, "["+strings.Join(list, []string{",", " , ", ",\n"}[random.IntN(3)])+"]", `{"a":`+values[len(values)-1]+`}`)
@@ -99,8 +99,8 @@ func TestNumbersAgree(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, good, 10_000)
-	require.Greater(t, bad, 10_000)
+	require.Greater(t, good, 3000)
+	require.Greater(t, bad, 3000)
 }
 
 // Only types with floats of other types need the function that is called for each value, and only for costly numbers.
