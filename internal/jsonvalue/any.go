@@ -10,8 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Any decodes variables of type any. The plain version is to leave
-// them to json/v2, which takes 3 times as long beside [jsontext.AllowDuplicateNames] (BenchmarkDecodeAny): a text of many small
+// Any decodes variables of type any. The plain version is to leave them to json/v2, which takes 3 times as long beside [jsontext.AllowDuplicateNames] (BenchmarkDecodeAny): a text of many small
 // values costs more than any other of its size.
 var Any = json.UnmarshalFromFunc(func(dec *jsontext.Decoder, into *any) error {
 	if *into != nil {

@@ -41,7 +41,7 @@ func allDigits(text []byte) (digits []byte, exponent int) {
 	}
 	rest := digits[maxCompared:]
 	exponent += len(rest)
-	if digits = digits[:maxCompared]; bytes.Trim(rest, "0") != nil {
+	if digits = digits[:maxCompared]; len(bytes.Trim(rest, "0")) > 0 {
 		digits = append(digits, '1') // more than nothing, and less than a digit
 		exponent--
 	}
