@@ -104,11 +104,7 @@ func (r *run) sortedNames(v uint32) memberNames {
 	e := r.doc.entries[v]
 	names := make(memberNames, 0, e.size)
 	for name := v + 1; name < e.next; name = r.doc.entries[name+1].next {
-		text := r.doc.literal(name)
-		if text = text[1 : len(text)-1]; bytes.IndexByte(text, '\\') >= 0 {
-			text = bytes.Clone(r.doc.text(name))
-		}
-		names = append(names, memberName{name, text})
+		names = append(names, memberName{name, r.doc.text(name)})
 	}
 	r.charge(len(names) * bits.Len(uint(len(names))))
 	sort.Sort(names)
@@ -171,7 +167,7 @@ func mix(a, b uint64) uint64 {
 func (r *run) decimal(v uint32) (d decimal) {
 	literal := r.doc.literal(v)
 	r.charge(stepsPerRead + len(literal)/bytesPerStep)
-	d, r.doc.scratch = parseDecimal(literal, r.doc.scratch)
+	d, r.digits = parseDecimal(literal, r.digits)
 	return d
 }
 

@@ -1,12 +1,9 @@
 package evaluate
 
 import (
-	"bytes"
 	"errors"
 	"hash/maphash"
 	"math"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxNesting bounds the recursion over a value. It is the bound of jsontext.
@@ -21,7 +18,8 @@ var ErrSyntax = errors.New("not strict JSON")
 type entry struct {
 	start uint32 // offset of the first byte
 	// size is the offset after the last byte of a string, a number or a name, and the number of
-	// members or items of an object or an array.
+	// members or items of an object or an array. For a string or a name with escapes it is an index
+	// into document.escaped, with the bit hasEscapes.
 	size uint32
 	next uint32 // index of the entry after this one and all that is in it
 }
@@ -30,14 +28,14 @@ type entry struct {
 type document struct {
 	raw     []byte
 	entries []entry
-	names   names  // kept for the next object
-	scratch []byte // text without escapes
-	other   []byte // the same, of a text that is compared with another one
+	names   names // kept for the next object
+	escaped []escaped
+	plain   []byte // the texts of all strings and names with escapes, without them
 }
 
 // parse reads a text, and returns ErrSyntax if it is not strict JSON.
 func (d *document) parse(raw []byte) error {
-	d.raw, d.entries = raw, d.entries[:0]
+	d.raw, d.entries, d.escaped, d.plain = raw, d.entries[:0], d.escaped[:0], d.plain[:0]
 	if len(raw) > math.MaxInt32 {
 		return ErrSyntax
 	}
@@ -59,23 +57,6 @@ func (d *document) kind(v uint32) kinds { return kindsOf[d.first(v)] }
 
 // first returns the first byte of a value.
 func (d *document) first(v uint32) byte { return d.raw[d.entries[v].start] }
-
-// literal returns a string with its quotes, or a number.
-func (d *document) literal(v uint32) []byte {
-	e := d.entries[v]
-	return d.raw[e.start:e.size]
-}
-
-// text returns the text of a string or a name without escapes. It is valid until the next call.
-func (d *document) text(v uint32) []byte {
-	quoted := d.literal(v)
-	plain := quoted[1 : len(quoted)-1]
-	if bytes.IndexByte(plain, '\\') < 0 {
-		return plain
-	}
-	d.scratch, _ = jsontext.AppendUnquote(d.scratch[:0], quoted) // parse has checked it
-	return d.scratch
-}
 
 // length returns the bytes that a value takes in the text, with what separates it from the next.
 func (d *document) length(v uint32) int {
@@ -107,7 +88,9 @@ func (d *document) value(i, depth int) int {
 		d.entries[at].next = uint32(len(d.entries))
 		return end
 	case '"':
-		end = d.string(i)
+		end, d.entries[at].size = d.string(i)
+		d.entries[at].next = uint32(at + 1)
+		return end
 	case 't':
 		end = skipLiteral(d.raw, i, "true")
 	case 'f':
@@ -154,11 +137,11 @@ func (d *document) object(at, i, depth int) int {
 	}
 	for {
 		name := len(d.entries)
-		end := d.string(i)
+		end, size := d.string(i)
 		if end < 0 {
 			return -1
 		}
-		d.entries = append(d.entries, entry{uint32(i), uint32(end), uint32(name + 1)})
+		d.entries = append(d.entries, entry{uint32(i), size, uint32(name + 1)})
 		if i = skipSpace(d.raw, end); i >= len(d.raw) || d.raw[i] != ':' {
 			return -1
 		}
@@ -254,14 +237,4 @@ func (d *document) add(table names, object uint32, end int) bool {
 		*slot = at
 	}
 	return true
-}
-
-// sameText reports whether two strings have the same text.
-func (d *document) sameText(a, b uint32) bool {
-	x, y := d.literal(a), d.literal(b)
-	if bytes.IndexByte(x, '\\') < 0 && bytes.IndexByte(y, '\\') < 0 {
-		return bytes.Equal(x, y)
-	}
-	d.other, _ = jsontext.AppendUnquote(d.other[:0], x) // parse has checked it
-	return bytes.Equal(d.other, d.text(b))
 }

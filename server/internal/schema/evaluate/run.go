@@ -49,7 +49,8 @@ type run struct {
 	seen    []bool   // a stack of sets of properties that were seen
 	hashes  []uint64 // see duplicates
 	buffer  []byte
-	longest int // see canonical
+	digits  []byte // of a number, without its dot
+	longest int    // see canonical
 }
 
 // A frame is a node that is being applied to a value.
@@ -88,12 +89,15 @@ func (p *Program) Run(ctx context.Context, raw []byte, steps int) (findings []Fi
 
 // release puts a run into the pool, without the document and without large memory.
 func (r *run) release() {
-	entries, scratch, buffer, marks, seen := r.doc.entries, r.doc.scratch, r.buffer, r.marks, r.seen
+	entries, escapes, plain := r.doc.entries, r.doc.escaped, r.doc.plain
+	buffer, digits, marks, seen := r.buffer, r.digits, r.marks, r.seen
 	path, hashes := r.path, r.hashes
 	*r = run{}
-	if cap(entries) <= maxIdleEntries && cap(scratch) <= 16*maxIdleEntries && cap(buffer) <= 16*maxIdleEntries &&
-		cap(marks) <= maxIdleEntries && cap(seen) <= maxIdleEntries && cap(path) <= maxIdleEntries && cap(hashes) <= maxIdleEntries {
-		r.doc.entries, r.doc.scratch, r.buffer, r.hashes = entries[:0], scratch[:0], buffer[:0], hashes[:0]
+	if cap(entries) <= maxIdleEntries && cap(escapes) <= maxIdleEntries && cap(plain) <= 16*maxIdleEntries &&
+		cap(buffer) <= 16*maxIdleEntries && cap(marks) <= maxIdleEntries && cap(seen) <= maxIdleEntries &&
+		cap(path) <= maxIdleEntries && cap(hashes) <= maxIdleEntries {
+		r.doc.entries, r.doc.escaped, r.doc.plain = entries[:0], escapes[:0], plain[:0]
+		r.buffer, r.digits, r.hashes = buffer[:0], digits[:0], hashes[:0]
 		r.marks, r.seen, r.path = marks[:0], seen[:0], path[:0]
 	}
 	idle.Put(r)

@@ -21,9 +21,6 @@ func (r *run) string(t *textRules, v uint32) bool {
 		}
 	}
 	if t.pattern != nil && (ok || r.collects()) {
-		if !ok {
-			text = r.doc.text(v) // the path of a finding may have taken its place
-		}
 		if !r.matches(t.pattern, text) {
 			ok = r.fail(func() any { return &kind.Pattern{Want: t.pattern.text} })
 		}

@@ -3,9 +3,6 @@ package evaluate
 import (
 	"bytes"
 	"strconv"
-	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Bounds on a number's literal. Computing with a number takes time that grows with its digits and
@@ -42,63 +39,6 @@ func exponentAt(literal []byte) int {
 		}
 	}
 	return -1
-}
-
-// string reads a string and returns the offset after it, or a negative number.
-func (d *document) string(i int) int {
-	if i >= len(d.raw) || d.raw[i] != '"' {
-		return -1
-	}
-	rest, plain := d.raw[i+1:], true
-	for n, c := range rest {
-		switch {
-		case c == '"' && plain:
-			return i + n + 2
-		case c == '"':
-			return d.unusualString(i)
-		case c < ' ':
-			return -1
-		case c == '\\':
-			return d.unusualString(i)
-		case c >= utf8.RuneSelf:
-			plain = false
-		}
-	}
-	return -1
-}
-
-// unusualString reads a string with escapes or characters outside of ASCII.
-func (d *document) unusualString(i int) int {
-	end := i + 1
-	for ; end < len(d.raw) && d.raw[end] != '"'; end++ {
-		if d.raw[end] == '\\' {
-			end++
-		}
-	}
-	if end >= len(d.raw) {
-		return -1
-	}
-	quoted := d.raw[i : end+1]
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		if !utf8.Valid(quoted) || hasControl(quoted) {
-			return -1
-		}
-		return end + 1
-	}
-	var err error
-	if d.scratch, err = jsontext.AppendUnquote(d.scratch[:0], quoted); err != nil {
-		return -1
-	}
-	return end + 1
-}
-
-func hasControl(text []byte) bool {
-	for _, c := range text {
-		if c < ' ' {
-			return true
-		}
-	}
-	return false
 }
 
 // skipNumber reads a number as far as it goes. The caller checks what follows.
