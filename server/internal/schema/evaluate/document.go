@@ -28,6 +28,7 @@ type entry struct {
 type document struct {
 	raw     []byte
 	entries []entry
+	levels  int   // of arrays and objects
 	names   names // kept for the next object
 	escaped []escaped
 	plain   []byte // the texts of all strings and names with escapes, without them
@@ -35,7 +36,7 @@ type document struct {
 
 // parse reads a text, and returns ErrSyntax if it is not strict JSON.
 func (d *document) parse(raw []byte) error {
-	d.raw, d.entries, d.escaped, d.plain = raw, d.entries[:0], d.escaped[:0], d.plain[:0]
+	d.raw, d.entries, d.levels, d.escaped, d.plain = raw, d.entries[:0], 0, d.escaped[:0], d.plain[:0]
 	if len(raw) > math.MaxInt32 {
 		return ErrSyntax
 	}
@@ -80,6 +81,7 @@ func (d *document) value(i, depth int) int {
 		if depth >= maxNesting {
 			return -1
 		}
+		d.levels = max(d.levels, depth+1)
 		if d.raw[i] == '{' {
 			end = d.object(at, i, depth+1)
 		} else {

@@ -39,9 +39,7 @@ func (r *run) object(o *objectRules, v uint32, marked *marks) bool {
 // on a stack.
 func (r *run) see(o *objectRules, v uint32) []bool {
 	from := len(r.seen)
-	for range o.names {
-		r.seen = append(r.seen, false)
-	}
+	r.seen = append(r.seen, make([]bool, len(o.names))...)
 	seen := r.seen[from:]
 	r.charge(len(o.names) / namesPerStep)
 	e := r.doc.entries[v]
