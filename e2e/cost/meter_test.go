@@ -173,7 +173,7 @@ func (m *meter) SetWriteDeadline(time.Time) error { return nil }
 func (m *meter) measure(r request, rounds int) (least cost) {
 	least.cpu = time.Hour
 	for range rounds {
-		c := m.round(r)
+		c := m.round(r, shortest)
 		least = cost{min(c.cpu, least.cpu), c.bytes}
 	}
 	return least
@@ -182,13 +182,13 @@ func (m *meter) measure(r request, rounds int) (least cost) {
 // shortest is how long a round lasts at least, because the clock is coarse.
 const shortest = 500 * time.Microsecond
 
-// round serves a request several times and returns what it takes once.
-func (m *meter) round(r request) cost {
+// round serves a request again and again for so long, and returns what it takes once.
+func (m *meter) round(r request, lasts time.Duration) cost {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	begin, times := cpuTime(), 0
 	var spent time.Duration
-	for spent < shortest {
+	for spent < lasts {
 		m.serve(r)
 		times++
 		spent = cpuTime() - begin
