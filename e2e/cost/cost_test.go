@@ -3,6 +3,7 @@
 package cost
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -134,7 +135,7 @@ func (t target) candidate(payload string, c, echo cost) candidate {
 	if c.bytes <= fewBytes {
 		memory = min(memory, maxRatio)
 	}
-	return candidate{payload, float64(c.cpu) / float64(echo.cpu), memory}
+	return candidate{payload, c.ratio(echo), memory}
 }
 
 // try measures a payload and keeps it if it costs much.
@@ -152,11 +153,10 @@ func (s *searcher) try(h *hunt, payload string) {
 	h.keep(c)
 }
 
-// Rounds in which a costly payload is measured, and one that seems to cost too much: what else the machine does only
-// adds to a round, so that the least of more rounds is nearer to what the payload takes.
+// Rounds in which a costly payload is compared with an echo, and one that seems to cost too much.
 const (
-	someRounds = 10
-	manyRounds = 50
+	someRounds = 11
+	manyRounds = 51
 )
 
 // confirm measures a payload and an echo in turn, so that what else the machine does disturbs both,
@@ -175,18 +175,21 @@ func (s *searcher) confirm(h *hunt, payload string) candidate {
 	return found
 }
 
-// both measures a request and an echo of as many bytes in turn. The rounds of the echo last as long as those of the
-// request: the shorter a round, the less happens in it beside, such as a run of the garbage collector.
+// both measures a request and an echo of as many bytes in turn, for as much time each, so that what happens beside, such
+// as a run of the garbage collector, is a part of both. It returns the round with the middle one of the ratios.
 func (s *searcher) both(r request, rounds int) (c, echo cost) {
 	other := echoRequest(max(r.size()-echoRequest(0).size(), 0))
 	other.wire = r.wire
-	c.cpu, echo.cpu = time.Hour, time.Hour
+	type pair struct{ c, echo cost }
+	var pairs []pair
 	for range rounds {
-		a := s.round(r, shortest)
-		b := s.round(other, max(shortest, a.cpu))
-		c, echo = cost{min(a.cpu, c.cpu), a.bytes}, cost{min(b.cpu, echo.cpu), b.bytes}
+		c, took := s.round(r, shortest)
+		echo, _ := s.round(other, took)
+		pairs = append(pairs, pair{c, echo})
 	}
-	return c, echo
+	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Compare(a.c.ratio(a.echo), b.c.ratio(b.echo)) })
+	middle := pairs[rounds/2]
+	return middle.c, middle.echo
 }
 
 func (s *searcher) report(h *hunt, payload, what string) {
@@ -226,7 +229,7 @@ func (s *searcher) tryLarge(h *hunt, payload string) {
 	costly := func(c, echo cost) bool {
 		return c.cpu > max(bound.CPU, ratio*echo.cpu) || c.bytes > maxLargeBytes+echo.bytes
 	}
-	if !costly(s.round(r, shortest), s.echoOf(r)) {
+	if once, _ := s.round(r, shortest); !costly(once, s.echoOf(r)) {
 		return
 	}
 	if c, echo := s.both(r, someRounds); costly(c, echo) {

@@ -45,6 +45,9 @@ type cost struct {
 	bytes uint64 // allocated, and perhaps free again
 }
 
+// ratio returns how many times the CPU time of another cost this one is.
+func (c cost) ratio(other cost) float64 { return float64(c.cpu) / float64(other.cpu) }
+
 type echoCost struct {
 	size int
 	cost
@@ -173,7 +176,7 @@ func (m *meter) SetWriteDeadline(time.Time) error { return nil }
 func (m *meter) measure(r request, rounds int) (least cost) {
 	least.cpu = time.Hour
 	for range rounds {
-		c := m.round(r, shortest)
+		c, _ := m.round(r, shortest)
 		least = cost{min(c.cpu, least.cpu), c.bytes}
 	}
 	return least
@@ -182,19 +185,18 @@ func (m *meter) measure(r request, rounds int) (least cost) {
 // shortest is how long a round lasts at least, because the clock is coarse.
 const shortest = 500 * time.Microsecond
 
-// round serves a request again and again for so long, and returns what it takes once.
-func (m *meter) round(r request, lasts time.Duration) cost {
+// round serves a request again and again until that has taken so much CPU time. It returns what one takes, and all.
+func (m *meter) round(r request, least time.Duration) (once cost, all time.Duration) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	begin, times := cpuTime(), 0
-	var spent time.Duration
-	for spent < lasts {
+	for all < least {
 		m.serve(r)
 		times++
-		spent = cpuTime() - begin
+		all = cpuTime() - begin
 	}
 	runtime.ReadMemStats(&after)
-	return cost{spent / time.Duration(times), (after.TotalAlloc - before.TotalAlloc) / uint64(times)}
+	return cost{all / time.Duration(times), (after.TotalAlloc - before.TotalAlloc) / uint64(times)}, all
 }
 
 // echoOf returns what an echo of as many bytes takes.

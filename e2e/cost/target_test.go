@@ -95,9 +95,12 @@ var schemas = map[string]string{
 // formats are checked in drafts before 2019-09.
 var formats = []string{"date-time", "email", "hostname", "ipv4", "ipv6", "uri", "uri-reference", "iri", "json-pointer", "regex", "uri-template", "date", "time"}
 
+// deep has many levels: the stack grows for it.
+var deep = strings.Repeat(`{"c":`, 50) + "1" + strings.Repeat("}", 50)
+
 // valueSeeds are payloads for every schema.
 var valueSeeds = []string{
-	`{"a":{"a":{"a":1}}}`, `[[[1]],[[2]]]`, `[1,2,3,1.5,"x",null]`, `["a","b","c"]`, `{"a":1,"b":2,"c":{"d":[]}}`,
+	`{"a":{"a":{"a":1}}}`, deep, `[[[1]],[[2]]]`, `[1,2,3,1.5,"x",null]`, `["a","b","c"]`, `{"a":1,"b":2,"c":{"d":[]}}`,
 	`"aaaaaaaaaaaa"`, `[1e300,0.01,123456789012345678901234567890]`, `[{"a":1,"b":2},{"b":2,"a":1}]`, `{"x-a":"b","n1":2}`,
 }
 

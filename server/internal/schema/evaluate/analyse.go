@@ -18,6 +18,7 @@ func (p *Program) analyse() {
 		n.deep = len(all[n.id]) > 0
 		n.simple = len(applied[n.id]) == 0 && n.unevaluatedProperties == nil && n.unevaluatedItems == nil
 	}
+	p.levels = levelsOf(p.root, applied)
 	p.markShared(applied, all)
 	components := componentsOf(p.nodes, applied)
 	size := map[int]int{}
@@ -27,6 +28,28 @@ func (p *Program) analyse() {
 	for _, n := range p.nodes {
 		n.loops = size[components[n.id]] > 1 || slices.Contains(applied[n.id], n)
 	}
+}
+
+// levelsOf returns to how many levels of a value a node and those that it applies can come: all, if there is a cycle.
+func levelsOf(root *node, applied [][]*node) int {
+	levels := map[*node]int{}
+	var visit func(*node) int
+	visit = func(n *node) int {
+		if known, begun := levels[n]; begun {
+			return known
+		}
+		levels[n] = math.MaxInt32 // for a way back to it
+		most := 0
+		for _, to := range applied[n.id] {
+			most = max(most, visit(to))
+		}
+		for _, to := range n.below() {
+			most = max(most, min(visit(to)+1, math.MaxInt32))
+		}
+		levels[n] = most
+		return most
+	}
+	return visit(root)
 }
 
 // markShared marks the nodes that may be applied to one value more than once. A node on a single cycle

@@ -31,7 +31,7 @@ type document struct {
 	levels  int   // of arrays and objects
 	names   names // kept for the next object
 	escaped []escaped
-	plain   []byte // the texts of all strings and names with escapes, without them
+	plain   []byte // the texts of all strings and names with escapes, resolved
 }
 
 // parse reads a text, and returns ErrSyntax if it is not strict JSON.

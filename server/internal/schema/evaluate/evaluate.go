@@ -9,7 +9,7 @@
 //   - A validation has a number of steps ([Program.Run]). It ends when they are used up, and soon after
 //     its context is done.
 //   - A schema that is reached in several ways is applied to a value once: the verdict is remembered.
-//   - The text is not decoded. A document has 12 bytes for each value.
+//   - The text is not decoded. A document has 12 bytes for each value, and the text of each string with escapes.
 //   - The first pass finds the verdict alone. Only an invalid value is looked at again for its faults,
 //     of which the first 32 are kept.
 //

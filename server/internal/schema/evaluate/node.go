@@ -190,6 +190,7 @@ type Program struct {
 	root      *node
 	nodes     []*node
 	bySchema  map[*jsv.Schema]*node
+	levels    int                // of a value to which there is a schema to apply
 	dynamic   bool               // there are dynamic references
 	anchored  map[string][]*node // by $dynamicAnchor
 	recursive []*node            // with $recursiveAnchor

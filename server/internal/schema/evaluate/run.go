@@ -76,7 +76,9 @@ func (p *Program) Run(ctx context.Context, raw []byte, steps int) (findings []Fi
 	if err := r.doc.parse(raw); err != nil {
 		return nil, false, err
 	}
-	growStack(r.doc.levels)
+	if levels := min(r.doc.levels, p.levels); levels > fewLevels {
+		growStack(levels)
+	}
 	r.memo.begin(len(raw), len(r.doc.entries), len(p.nodes))
 	r.charge(len(raw)/bytesPerStep + stepsPerEntry*len(r.doc.entries))
 	if r.apply(p.root, 0, nil) || r.err != nil {

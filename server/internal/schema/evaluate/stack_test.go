@@ -3,6 +3,9 @@
 package evaluate
 
 import (
+	"math"
+	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"testing"
 	"unsafe"
@@ -33,10 +36,11 @@ func nested(levels int) []byte {
 	return []byte(strings.Repeat(`{"c":`, levels) + "1" + strings.Repeat("}", levels))
 }
 
-// An evaluation needs no more stack than it makes room for at once. A stack that grows is moved.
-func TestTheStackGrowsOnce(t *testing.T) {
+// An evaluation needs no more stack than it makes room for while there are few calls. A stack that grows is moved.
+func TestTheStackIsLargeEnough(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the collector shrinks stacks, and so moves them too
 	p := compiled(t, recursive)
-	for _, levels := range []int{fewLevels + 1, manyLevels, manyLevels + 1, 64} {
+	for _, levels := range []int{fewLevels + 1, 16, 17, 33, 64} {
 		var before, after uintptr
 		done := make(chan struct{})
 		go func() {
@@ -49,6 +53,48 @@ func TestTheStackGrowsOnce(t *testing.T) {
 		}()
 		<-done
 		assert.Equal(t, before, after, "%d levels", levels)
+	}
+}
+
+// stackAfter returns how large the stack of a new goroutine is after a value with many levels was validated.
+func stackAfter(t *testing.T, schema string) (bytes uint64) {
+	p, value := compiled(t, schema), nested(60)
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/stacks:bytes"}}
+	metrics.Read(sample)
+	before := sample[0].Value.Uint64()
+	const goroutines = 64
+	validated, read := make(chan struct{}), make(chan struct{})
+	for range goroutines {
+		go func() {
+			_, _, _ = p.Run(t.Context(), value, 1<<20)
+			validated <- struct{}{}
+			<-read
+		}()
+	}
+	for range goroutines {
+		<-validated
+	}
+	metrics.Read(sample)
+	close(read)
+	return (sample[0].Value.Uint64() - before) / goroutines
+}
+
+// A schema about few levels needs no large stack, whatever the value is: many handlers would keep them while they wait.
+func TestShallowSchemasNeedNoLargeStack(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	assert.LessOrEqual(t, stackAfter(t, `{"properties":{"c":{"properties":{"c":{"type":"object"}}}}}`), uint64(32<<10))
+	assert.LessOrEqual(t, stackAfter(t, recursive), uint64(144<<10), "what it takes without growStack")
+}
+
+func TestLevelsOfASchema(t *testing.T) {
+	for schema, levels := range map[string]int{
+		`{"type":"object"}`: 0,
+		`{"properties":{"a":{"items":{"anyOf":[{"type":"string"},{"additionalProperties":{"type":"null"}}]}},"b":true}}`: 3,
+		`{"allOf":[{"$ref":"#/$defs/x"},{"properties":{"a":true}}],"$defs":{"x":{"items":{"prefixItems":[true]}}}}`:      2,
+		recursive: math.MaxInt32,
+		`{"properties":{"a":{"properties":{"b":{"$ref":"#/properties/a"}}}}}`: math.MaxInt32,
+	} {
+		assert.Equal(t, levels, compiled(t, schema).levels, schema)
 	}
 }
 

@@ -25,7 +25,7 @@ func (d *document) literal(v uint32) []byte {
 	return d.raw[e.start:e.size]
 }
 
-// text returns the text of a string or a name without escapes.
+// text returns the text of a string or a name, with its escapes resolved.
 func (d *document) text(v uint32) []byte {
 	e := d.entries[v]
 	if e.size&hasEscapes == 0 {

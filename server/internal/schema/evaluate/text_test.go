@@ -43,5 +43,7 @@ func TestADocumentForgetsTheTextBefore(t *testing.T) {
 	require.NoError(t, d.parse([]byte(`["\u0065","\u0066"]`)))
 	assert.Equal(t, "e", string(d.text(1)))
 	assert.Equal(t, "f", string(d.text(2)))
+	assert.Equal(t, "ef", string(d.plain))
+	assert.Len(t, d.escaped, 2)
 	assert.ErrorIs(t, d.parse([]byte(`"\u00"`)), ErrSyntax)
 }
