@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"reflect"
 
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -19,6 +20,9 @@ func (s *Server) completes(arguments map[string]CompleteFunc) {
 // complete serves completion/complete.
 func (s *Server) complete(ctx context.Context, call *Call) (mcp.Result, error) {
 	var params mcp.CompleteParams
+	if err := s.validator.Charge(call.dialog.Core, reflect.TypeFor[mcp.CompleteParams](), call.Params); err != nil {
+		return nil, err
+	}
 	if err := wire.Unmarshal(call.Params, &params); err != nil {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "the params of completion/complete are not valid")
 	}

@@ -142,3 +142,6 @@ type noticeSender Notice
 
 // HoldCaller implements [schema.Sender].
 func (n *noticeSender) HoldCaller() *share.Caller { return n.core.CallerOf(n.in, n.session) }
+
+// ChargeValue implements [schema.Sender].
+func (n *noticeSender) ChargeValue(bytes int) error { return n.core.ChargeValue(n.in, bytes) }

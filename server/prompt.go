@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
@@ -84,7 +87,7 @@ func TryAddPrompt(s *Server, p Prompt, h PromptHandler) error {
 		}
 	}
 	route := middleware.NewRoute(mcp.MethodPromptsGet, p.Name, p.Name)
-	to := s.routes.target(route, auth.Operation{Kind: auth.KindPrompt, Name: p.Name}, s.routes.serve(promptHandler(required, h)), how)
+	to := s.routes.target(route, auth.Operation{Kind: auth.KindPrompt, Name: p.Name}, s.routes.serve(s.promptHandler(required, h)), how)
 	to.arguments = complete
 	if _, err := s.prompts.enter(p.Name, def, to); err != nil {
 		return err
@@ -94,9 +97,13 @@ func TryAddPrompt(s *Server, p Prompt, h PromptHandler) error {
 }
 
 // promptHandler checks the arguments and the result of a handler.
-func promptHandler(required []string, h PromptHandler) callHandler {
+func (s *Server) promptHandler(required []string, h PromptHandler) callHandler {
 	return func(ctx context.Context, call *Call) (mcp.Result, error) {
-		args, err := promptArguments(call.Request, required)
+		raw := era.CoreOf(call.Request).Arguments
+		if err := s.validator.Charge(call.dialog.Core, reflect.TypeFor[map[string]*string](), raw); err != nil {
+			return nil, err
+		}
+		args, err := promptArguments(raw, required)
 		if err != nil {
 			return nil, err
 		}
@@ -109,9 +116,9 @@ func promptHandler(required []string, h PromptHandler) callHandler {
 }
 
 // promptArguments returns the arguments of a prompts/get request.
-func promptArguments(req *middleware.Request, required []string) (map[string]string, error) {
+func promptArguments(raw jsontext.Value, required []string) (map[string]string, error) {
 	args := map[string]string{}
-	if raw := era.CoreOf(req).Arguments; raw != nil {
+	if raw != nil {
 		var given map[string]*string // pointers, because null is not a string
 		err := wire.Unmarshal(raw, &given)
 		bad := err != nil || raw.Kind() != '{'

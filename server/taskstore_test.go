@@ -423,7 +423,7 @@ func TestRequestOfATaskCountsWithAnyStore(t *testing.T) {
 				client := connectTasks(t, srv)
 				task, err := client.StartTask(t.Context(), "work", map[string]any{"Text": strings.Repeat("x", 100_000)})
 				require.NoError(t, err)
-				require.InDelta(t, 101_000, held(), 1000)
+				require.InDelta(t, 201_000, held(), 1000, "the request and the value of its arguments")
 				close(finish)
 				_, err = task.Result(t.Context())
 				require.NoError(t, err)

@@ -94,6 +94,46 @@ func TestStalledBodiesHaveABudget(t *testing.T) {
 	t.Logf("%d of 3000 bodies were refused", refused.Load())
 }
 
+// Arguments take many times their text as Go values, which handlers keep while they wait. They count like messages.
+func TestArgumentsThatHandlersKeepHaveABudget(t *testing.T) {
+	for name, what := range map[string]struct{ calls, bytes int }{"large": {60, 500_000}, "small": {500, 60_000}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := bounded(t)
+			undisturbed := s.others(t)
+			s.forgetPeak(t)
+			const object = `{"name":1},`
+			objects := strings.Repeat(object, what.bytes/len(object))
+			hold := call{tool: "hold", arguments: `{"ms":5000,"anything":[` + objects + `1]}`}
+			var all []*pending
+			for range what.calls {
+				all = append(all, s.caller(t, attacker, "").begin(t, hold.header(), hold.frame(1, true)))
+			}
+			modest := s.caller(t, bystanders, "otto")
+			if r := modest.modern(t, 1, call{tool: "anything", arguments: `{"anything":[` + objects[:100*len(object)] + `1]}`}); r.text() != "something" {
+				t.Errorf("another caller got %d: %.300s", r.status, r.body)
+			}
+			answered, refused := 0, 0
+			for _, p := range all {
+				switch r := p.wait(t); {
+				case r.limit() == "max_body_bytes_pending":
+					refused++
+				case r.status == http.StatusOK:
+					answered++
+				default:
+					t.Errorf("%d: %.300s", r.status, r.body)
+				}
+			}
+			undisturbed()
+			s.fits(t, fmt.Sprintf("%d calls with %d bytes of objects", what.calls, what.bytes))
+			if answered == 0 || refused == 0 {
+				t.Errorf("%d calls were answered and %d refused", answered, refused)
+			}
+			t.Logf("%d calls were answered, %d refused", answered, refused)
+		})
+	}
+}
+
 // Connections that have carried a large message are no larger than others for long.
 func TestIdleConnectionsFitIntoTheMemory(t *testing.T) {
 	t.Parallel()

@@ -109,6 +109,8 @@ func (p Part) least(l *Limits) int {
 	switch {
 	case p.Name == PartSubscribed:
 		return 128 << 10 // holds no messages
+	case p.Name == PartRequests:
+		return 3 * l.MaxFrameBytes // with the Go value of its arguments
 	case p.Scales:
 		return 2 * l.MaxFrameBytes
 	}

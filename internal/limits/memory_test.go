@@ -96,15 +96,6 @@ func TestMemoryTable(t *testing.T) {
 	requireTable(t, want)
 }
 
-// docs/limits.md has how many calls with the largest arguments fit into what is left to handlers.
-func TestArgumentsThatFitAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/limits.md")
-	require.NoError(t, err)
-	small := Limits{MaxMemory: 1 << 30}.WithDefaults()
-	want := fmt.Sprintf("With 1 GiB that quarter is as much as the largest arguments of %d calls.", small.MaxMemory/reserved/small.MaxArgumentBytes)
-	require.Contains(t, strings.Join(strings.Fields(string(page)), " "), want)
-}
-
 func mib(n int) string { return fmt.Sprintf("%.0f MiB", float64(n)/(1<<20)) }
 
 func bytesText(n int) string {

@@ -141,7 +141,7 @@ var table = []Bound{
 	{NameEvents, 1000, "events", "events kept for one session, to resume its streams", true},
 	{NameEventBytes, 8 << 20, "bytes", "bytes of events kept for one session", true},
 	{NameEventBytesTotal, 64 << 20, "bytes", "bytes of events kept in the process", true},
-	{NameBodyBytes, 256 << 20, "bytes", "messages, and headers of HTTP requests, of more than 4 KiB that arrive or are being served; callers share them", true},
+	{NameBodyBytes, 256 << 20, "bytes", "messages, headers of HTTP requests, and Go values of arguments, of more than 4 KiB each, that arrive or are being served; callers share them", true},
 	{NameInputRounds, 32, "rounds", "questions of one request to its client, one after the other", true},
 	{NameStateBytes, 256 << 10, "bytes", "what a request keeps from one round of questions to the next", true},
 	{NameValidationSteps, 12 << 20, "steps", "validation of one value of 3 MiB or more; a smaller one may take its share, at least 1/768; a step is about a keyword applied to a value, or 10 ns", true},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -66,6 +67,11 @@ type rowsInput struct {
 	} `json:"rows"`
 }
 
+type heldInput struct {
+	Anything any   `json:"anything"`
+	MS       int64 `json:"ms"`
+}
+
 type valuesInput struct {
 	Values jsontext.Value `json:"values"` // as it came, so that the handler adds no cost of its own
 }
@@ -96,6 +102,13 @@ func addCostlyTools(srv *server.Server) {
 	})
 	server.AddTool(srv, server.Tool{Name: "anything"}, func(context.Context, *server.Call, anythingInput) (string, error) {
 		return "something", nil
+	})
+	server.AddTool(srv, server.Tool{Name: "hold"}, func(ctx context.Context, _ *server.Call, in heldInput) (string, error) {
+		select {
+		case <-time.After(time.Duration(in.MS) * time.Millisecond):
+		case <-ctx.Done():
+		}
+		return fmt.Sprintf("%.10v", in.Anything), nil
 	})
 	server.AddTool(srv, server.Tool{Name: "rows"}, func(_ context.Context, _ *server.Call, in rowsInput) (string, error) {
 		return fmt.Sprint(len(in.Rows)), nil

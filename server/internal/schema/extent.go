@@ -139,12 +139,21 @@ func Fits[T any](text []byte, most int) bool {
 }
 
 // within reports whether decoding a text into a variable of the type takes no more than so many bytes.
-// Of a text that is not valid it counts what comes before the first error.
 func (e *extent) within(text []byte, most int) bool {
-	if e.rate*float64(len(text))+float64(e.fixed+e.size) <= float64(most) {
-		return true
+	_, fits := e.weigh(text, most)
+	return fits
+}
+
+// roughly is the weight in bytes up to which the length of a text is enough to tell it.
+const roughly = 32 << 10
+
+// weigh returns how many bytes decoding a text into a variable of the type takes at most, and whether that is no more than most.
+// Of a text that is not valid it counts what comes before the first error.
+func (e *extent) weigh(text []byte, most int) (bytes int, fits bool) {
+	if rough := e.rate*float64(len(text)) + float64(e.fixed+e.size); rough <= float64(min(most, roughly)) {
+		return int(rough), true
 	}
 	w := weighing{text: text, left: most}
 	w.value(e)
-	return w.left >= 0
+	return most - w.left, w.left >= 0
 }

@@ -18,6 +18,7 @@ type Validator struct {
 	steps   int
 	bytes   int
 	decoded int         // bytes
+	room    int         // bytes that one caller may have pending
 	large   *share.Pool // of bytes of values
 	reached func(limit string)
 }
@@ -32,7 +33,7 @@ func NewValidator(l limits.Limits, reached func(limit string)) *Validator {
 // SetLimits replaces the limits. It must be called before the first validation.
 func (v *Validator) SetLimits(l limits.Limits) {
 	v.steps, v.bytes = l.MaxValidationSteps, l.MaxValidationBytes
-	v.decoded = l.MaxArgumentBytes
+	v.decoded, v.room = l.MaxArgumentBytes, l.MaxBodyBytesPending/4*3 // see share.Bytes
 	v.large = share.NewPool(v.bytes)
 }
 
@@ -51,6 +52,8 @@ type Sender interface {
 	// HoldCaller returns the record of the sender of the message, with a reference that its caller
 	// must release.
 	HoldCaller() *share.Caller
+	// ChargeValue charges the sender for a Go value of so many bytes, for as long as its handler keeps that, or returns an error.
+	ChargeValue(bytes int) error
 }
 
 // freeBytes is the size up to which a value need not wait.
@@ -71,16 +74,30 @@ func (v *Validator) Validate(ctx context.Context, from Sender, s *Schema, steps 
 // Decode is [Schema.Decode] with the bounds of [Validator.Validate], and one on the memory that the
 // decoded value takes.
 func (v *Validator) Decode(ctx context.Context, from Sender, s *Schema, steps int, raw jsontext.Value, into any) (faults []Fault, err error) {
-	if most := DecodedFor(v.decoded, len(raw)); !extentOf(reflect.TypeOf(into).Elem()).within(raw, most) {
-		v.reached(limits.NameArgumentBytes)
-		return nil, mcp.NewError(mcp.CodeInvalidParams, "the decoded value takes more than %d bytes of memory, which is all that %s allows for a text of %d bytes: send fewer items", most, limits.NameArgumentBytes, len(raw)).
-			WithData(mcp.ErrorData{Limit: limits.NameArgumentBytes})
+	if err := v.Charge(from, reflect.TypeOf(into).Elem(), raw); err != nil {
+		return nil, err
 	}
 	err = v.within(ctx, from, s, steps, len(raw), func(steps int) (err error) {
 		faults, err = s.Decode(ctx, steps, raw, into)
 		return err
 	})
 	return faults, err
+}
+
+// Charge charges the sender of a text for the Go value of a type that is decoded from it. It returns an [*mcp.Error] if the value
+// takes more memory than is allowed for the text, or than there is room for.
+func (v *Validator) Charge(from Sender, t reflect.Type, text jsontext.Value) error {
+	most, limit := DecodedFor(v.decoded, len(text)), limits.NameArgumentBytes
+	if room := v.room - len(text); room < most {
+		most, limit = max(room, 0), limits.NameBodyBytes
+	}
+	takes, fits := extentOf(t).weigh(text, most)
+	if !fits {
+		v.reached(limit)
+		return mcp.NewError(mcp.CodeInvalidParams, "the decoded value takes more than %d bytes of memory, which is all that %s allows for a text of %d bytes: send fewer items", most, limit, len(text)).
+			WithData(mcp.ErrorData{Limit: limit})
+	}
+	return from.ChargeValue(takes)
 }
 
 // fullBytes is the size from which a value may take all steps of the limit.

@@ -1,0 +1,152 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/telemetry"
+)
+
+// pendingBytes returns how much of max_body_bytes_pending is taken.
+func pendingBytes(t *testing.T, tel *telemetry.Telemetry) int {
+	t.Helper()
+	_, rest, found := strings.Cut(scrape(t, tel), `vitrine_share_used{limit="max_body_bytes_pending"} `)
+	require.True(t, found)
+	value, _, _ := strings.Cut(rest, "\n")
+	n, err := strconv.ParseFloat(value, 64)
+	require.NoError(t, err)
+	return int(n)
+}
+
+// objects returns a list of so many objects, each of which takes 20 times its text as a Go value.
+func objects(n int) string { return "[" + strings.Repeat(`{"name":1},`, n) + "1]" }
+
+// The Go values of arguments count until their handlers have returned, and a call for whose value there is no room is refused
+// before its handler runs.
+func TestValuesOfArgumentsCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tel, err := telemetry.New()
+		require.NoError(t, err)
+		srv := newServer(t, server.WithTelemetry(tel), server.WithLimits(server.Limits{MaxBodyBytesPending: 1 << 20}))
+		finish, began := make(chan struct{}), 0
+		server.AddTool(srv, server.Tool{Name: "keep"}, func(_ context.Context, _ *server.Call, in struct {
+			Any any `json:"any"`
+		}) (string, error) {
+			began++
+			<-finish
+			return "kept", nil
+		})
+		p := dial(t, srv)
+		p.send(modern(1, "tools/call", call("keep", `{"any":`+objects(1000)+`}`)))
+		synctest.Wait()
+		one := pendingBytes(t, tel)
+		require.InDelta(t, 400_000, one, 100_000, "a message of 11 KB and 1000 maps")
+		p.send(modern(2, "tools/call", call("keep", `{"any":[1,2,3]}`)))
+		synctest.Wait()
+		require.Equal(t, one, pendingBytes(t, tel), "a small value does not count")
+
+		refused := p.ask(modern(3, "tools/call", call("keep", `{"any":`+objects(1500)+`}`)))
+		require.Contains(t, refused, `"reason":"overload"`)
+		require.Contains(t, refused, `"limit":"max_body_bytes_pending"`)
+		require.Equal(t, 2, began)
+		require.Contains(t, scrape(t, tel), `vitrine_limit_reached_total{limit="max_body_bytes_pending"} 1`)
+		close(finish)
+		synctest.Wait()
+		require.Zero(t, pendingBytes(t, tel))
+		require.Contains(t, p.ask(modern(4, "tools/call", call("keep", `{"any":`+objects(1000)+`}`))), "kept")
+		require.NoError(t, srv.Shutdown(t.Context()))
+	})
+}
+
+// A value for which there is never room is an error that says so, and not an overload.
+func TestValueThatIsLargerThanItsRoom(t *testing.T) {
+	srv := newServer(t, server.WithLimits(server.Limits{MaxBodyBytesPending: 1 << 20}))
+	server.AddTool(srv, server.Tool{Name: "keep"}, func(context.Context, *server.Call, struct {
+		Any any `json:"any"`
+	}) (string, error) {
+		return "kept", nil
+	})
+	answer := dial(t, srv).ask(modern(1, "tools/call", call("keep", `{"any":`+objects(3000)+`}`)))
+	require.Contains(t, answer, "all that max_body_bytes_pending allows")
+	require.Contains(t, answer, `"code":-32602`)
+}
+
+// What a prompt, a completion and a notification get counts as well.
+func TestOtherValuesCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tel, err := telemetry.New()
+		require.NoError(t, err)
+		srv := newServer(t, server.WithTelemetry(tel))
+		var counted []int
+		server.AddPrompt(srv, server.Prompt{Name: "ask", Arguments: []server.PromptArgument{{Name: "a", Complete: func(context.Context, *server.Call, string, map[string]string) ([]string, error) {
+			counted = append(counted, pendingBytes(t, tel))
+			return nil, nil
+		}}}}, func(context.Context, *server.Call, map[string]string) (*mcp.GetPromptResult, error) {
+			counted = append(counted, pendingBytes(t, tel))
+			return mcp.PromptText("asked"), nil
+		})
+		server.AddNotification(srv, "notifications/example/seen", "", func(context.Context, *server.Notice, struct {
+			Any any `json:"any"`
+		}) {
+			counted = append(counted, pendingBytes(t, tel))
+		})
+		var b strings.Builder
+		for i := range 300 {
+			fmt.Fprintf(&b, `"name %d":"x",`, i)
+		}
+		many := "{" + b.String() + `"a":"x"}`
+		p := dial(t, srv)
+		require.Contains(t, p.ask(modern(1, "prompts/get", `"name":"ask","arguments":`+many)), "asked")
+		p.ask(modern(2, "completion/complete", `"ref":{"type":"ref/prompt","name":"ask"},"argument":{"name":"a","value":""},"context":{"arguments":`+many+`}`))
+		p.send(`{"jsonrpc":"2.0","method":"notifications/example/seen","params":{"any":` + objects(300) + `}}`)
+		synctest.Wait()
+		require.Len(t, counted, 3)
+		for i, n := range counted {
+			require.Greater(t, n, 15_000, "%d", i)
+		}
+		require.Zero(t, pendingBytes(t, tel))
+		require.NoError(t, srv.Shutdown(t.Context()))
+	})
+}
+
+// Over HTTP the refusal has its status and says when to come back.
+func TestRefusalOfAValueOverHTTP(t *testing.T) {
+	srv := newServer(t, server.WithLimits(server.Limits{MaxBodyBytesPending: 1 << 20}))
+	finish := make(chan struct{})
+	began := make(chan struct{}, 2)
+	server.AddTool(srv, server.Tool{Name: "keep"}, func(context.Context, *server.Call, struct {
+		Any any `json:"any"`
+	}) (string, error) {
+		began <- struct{}{}
+		<-finish
+		return "kept", nil
+	})
+	post := func() *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(modern(1, "tools/call", call("keep", `{"any":`+objects(1500)+`}`))))
+		for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+			"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "keep"} {
+			r.Header.Set(name, value)
+		}
+		w := httptest.NewRecorder()
+		srv.Handler().ServeHTTP(w, r)
+		return w
+	}
+	first := make(chan *httptest.ResponseRecorder)
+	go func() { first <- post() }()
+	<-began
+	refused := post()
+	require.Equal(t, http.StatusTooManyRequests, refused.Code, refused.Body)
+	require.Equal(t, "1", refused.Header().Get("Retry-After"))
+	close(finish)
+	require.Equal(t, http.StatusOK, (<-first).Code)
+}
