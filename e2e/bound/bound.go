@@ -15,7 +15,7 @@ const (
 // machines echo 4 MiB in 5 ms, slow ones in 12.
 const (
 	SmallRatio = 40
-	SmallBytes = 60 << 10
+	SmallBytes = 64_000
 	LargeRatio = 20
 	// LargeDecodedRatio is LargeRatio for arguments that become Go values of type any: each item of two bytes becomes a value of
 	// its own there.

@@ -12,7 +12,7 @@
 // targets that vary how many headers there are go through net/http (wire_test.go).
 //
 // The bounds are ratios to an echo of as many bytes, so that they hold on any machine: 40 times its CPU
-// and 40 times its memory for requests of up to 60 KiB. A message of 4 MiB may take 250 ms of CPU, on slow
+// and 40 times its memory for payloads of up to 64,000 bytes. A message of 4 MiB may take 250 ms of CPU, on slow
 // machines 20 times the CPU of its echo (40, for Go values of type any), and allocate 96 MiB more. Package bound has what the attacks check too.
 //
 // A finding is printed with its target, and written to a file that -payload reads again.

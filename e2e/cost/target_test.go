@@ -306,6 +306,11 @@ func messageTargets() []target {
 		{"prompt", true, []string{`{"a":"b"}`, `{"a":"b","c":"d"}`}, maxSmall, func(payload string) request {
 			return modern(mcp.MethodPromptsGet, "p", `"name":"p","arguments":`+payload)
 		}},
+		{"subscriptions", true, []string{`["list:1","list:2"]`, `["anything:ab!!1","unknown:x"]`}, maxSmall, func(payload string) request {
+			r := modern(mcp.MethodSubscriptionsListen, "", `"notifications":{"resourceSubscriptions":`+payload+`}`)
+			r.method = http.MethodPost // a stream, which ends soon
+			return r
+		}},
 		{"decided", true, []string{`{"a":"b"}`}, maxSmall, func(payload string) request {
 			return modern(mcp.MethodCompletionComplete, "", `"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":"o"},"context":{"arguments":`+payload+`}`)
 		}},
@@ -339,6 +344,9 @@ func tokenTargets() (all []target) {
 	})
 	text("completed template", []string{"bounded:{a}"}, func(payload string) request {
 		return modern(mcp.MethodCompletionComplete, "", `"ref":{"type":"ref/resource","uri":`+quoted(payload)+`},"argument":{"name":"a","value":"o"}`)
+	})
+	text("subscribed URI", []string{"list:1", "anything:ab!!1", "unknown:x"}, func(payload string) request {
+		return legacy(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":` + quoted(payload) + `}}`)
 	})
 	text("method", []string{"tools/call", "x/y"}, func(payload string) request { return modern(payload, "", "") })
 	text("tool name", []string{"echo", "Unknown"}, func(payload string) request {
