@@ -17,10 +17,10 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
-// pendingBytes returns how much of max_body_bytes_pending is taken.
-func pendingBytes(t *testing.T, tel *telemetry.Telemetry) int {
+// heldBytes returns how much of max_argument_bytes_total is taken.
+func heldBytes(t *testing.T, tel *telemetry.Telemetry) int {
 	t.Helper()
-	_, rest, found := strings.Cut(scrape(t, tel), `vitrine_share_used{limit="max_body_bytes_pending"} `)
+	_, rest, found := strings.Cut(scrape(t, tel), `vitrine_share_used{limit="max_argument_bytes_total"} `)
 	require.True(t, found)
 	value, _, _ := strings.Cut(rest, "\n")
 	n, err := strconv.ParseFloat(value, 64)
@@ -37,7 +37,7 @@ func TestValuesOfArgumentsCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tel, err := telemetry.New()
 		require.NoError(t, err)
-		srv := newServer(t, server.WithTelemetry(tel), server.WithLimits(server.Limits{MaxBodyBytesPending: 1 << 20}))
+		srv := newServer(t, server.WithTelemetry(tel), server.WithLimits(server.Limits{MaxArgumentBytesTotal: 1 << 20}))
 		finish, began := make(chan struct{}), 0
 		server.AddTool(srv, server.Tool{Name: "keep"}, func(_ context.Context, _ *server.Call, in struct {
 			Any any `json:"any"`
@@ -49,20 +49,20 @@ func TestValuesOfArgumentsCount(t *testing.T) {
 		p := dial(t, srv)
 		p.send(modern(1, "tools/call", call("keep", `{"any":`+objects(1000)+`}`)))
 		synctest.Wait()
-		one := pendingBytes(t, tel)
-		require.InDelta(t, 400_000, one, 100_000, "a message of 11 KB and 1000 maps")
+		one := heldBytes(t, tel)
+		require.InDelta(t, 400_000, one, 100_000, "1000 maps")
 		p.send(modern(2, "tools/call", call("keep", `{"any":[1,2,3]}`)))
 		synctest.Wait()
-		require.Equal(t, one, pendingBytes(t, tel), "a small value does not count")
+		require.Equal(t, one, heldBytes(t, tel), "a small value does not count")
 
 		refused := p.ask(modern(3, "tools/call", call("keep", `{"any":`+objects(1500)+`}`)))
 		require.Contains(t, refused, `"reason":"overload"`)
-		require.Contains(t, refused, `"limit":"max_body_bytes_pending"`)
+		require.Contains(t, refused, `"limit":"max_argument_bytes_total"`)
 		require.Equal(t, 2, began)
-		require.Contains(t, scrape(t, tel), `vitrine_limit_reached_total{limit="max_body_bytes_pending"} 1`)
+		require.Contains(t, scrape(t, tel), `vitrine_limit_reached_total{limit="max_argument_bytes_total"} 1`)
 		close(finish)
 		synctest.Wait()
-		require.Zero(t, pendingBytes(t, tel))
+		require.Zero(t, heldBytes(t, tel))
 		require.Contains(t, p.ask(modern(4, "tools/call", call("keep", `{"any":`+objects(1000)+`}`))), "kept")
 		require.NoError(t, srv.Shutdown(t.Context()))
 	})
@@ -70,14 +70,14 @@ func TestValuesOfArgumentsCount(t *testing.T) {
 
 // A value for which there is never room is an error that says so, and not an overload.
 func TestValueThatIsLargerThanItsRoom(t *testing.T) {
-	srv := newServer(t, server.WithLimits(server.Limits{MaxBodyBytesPending: 1 << 20}))
+	srv := newServer(t, server.WithLimits(server.Limits{MaxArgumentBytesTotal: 1 << 20}))
 	server.AddTool(srv, server.Tool{Name: "keep"}, func(context.Context, *server.Call, struct {
 		Any any `json:"any"`
 	}) (string, error) {
 		return "kept", nil
 	})
 	answer := dial(t, srv).ask(modern(1, "tools/call", call("keep", `{"any":`+objects(3000)+`}`)))
-	require.Contains(t, answer, "all that max_body_bytes_pending allows")
+	require.Contains(t, answer, "all that max_argument_bytes_total allows")
 	require.Contains(t, answer, `"code":-32602`)
 }
 
@@ -89,16 +89,16 @@ func TestOtherValuesCount(t *testing.T) {
 		srv := newServer(t, server.WithTelemetry(tel))
 		var counted []int
 		server.AddPrompt(srv, server.Prompt{Name: "ask", Arguments: []server.PromptArgument{{Name: "a", Complete: func(context.Context, *server.Call, string, map[string]string) ([]string, error) {
-			counted = append(counted, pendingBytes(t, tel))
+			counted = append(counted, heldBytes(t, tel))
 			return nil, nil
 		}}}}, func(context.Context, *server.Call, map[string]string) (*mcp.GetPromptResult, error) {
-			counted = append(counted, pendingBytes(t, tel))
+			counted = append(counted, heldBytes(t, tel))
 			return mcp.PromptText("asked"), nil
 		})
 		server.AddNotification(srv, "notifications/example/seen", "", func(context.Context, *server.Notice, struct {
 			Any any `json:"any"`
 		}) {
-			counted = append(counted, pendingBytes(t, tel))
+			counted = append(counted, heldBytes(t, tel))
 		})
 		var b strings.Builder
 		for i := range 300 {
@@ -114,14 +114,14 @@ func TestOtherValuesCount(t *testing.T) {
 		for i, n := range counted {
 			require.Greater(t, n, 15_000, "%d", i)
 		}
-		require.Zero(t, pendingBytes(t, tel))
+		require.Zero(t, heldBytes(t, tel))
 		require.NoError(t, srv.Shutdown(t.Context()))
 	})
 }
 
 // Over HTTP the refusal has its status and says when to come back.
 func TestRefusalOfAValueOverHTTP(t *testing.T) {
-	srv := newServer(t, server.WithLimits(server.Limits{MaxBodyBytesPending: 1 << 20}))
+	srv := newServer(t, server.WithLimits(server.Limits{MaxArgumentBytesTotal: 1 << 20}))
 	finish := make(chan struct{})
 	began := make(chan struct{}, 2)
 	server.AddTool(srv, server.Tool{Name: "keep"}, func(context.Context, *server.Call, struct {

@@ -20,9 +20,11 @@ func (s *Server) completes(arguments map[string]CompleteFunc) {
 // complete serves completion/complete.
 func (s *Server) complete(ctx context.Context, call *Call) (mcp.Result, error) {
 	var params mcp.CompleteParams
-	if err := s.validator.Charge(call.dialog.Core, reflect.TypeFor[mcp.CompleteParams](), call.Params); err != nil {
+	held, err := s.validator.Hold(call.dialog.Core, reflect.TypeFor[mcp.CompleteParams](), call.Params)
+	if err != nil {
 		return nil, err
 	}
+	defer held.Release()
 	if err := wire.Unmarshal(call.Params, &params); err != nil {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "the params of completion/complete are not valid")
 	}

@@ -19,13 +19,13 @@ func TestFeatureLabels(t *testing.T) {
 	require.NoError(t, err)
 	srv := newServer(t, server.WithTelemetry(tel))
 	server.AddPrompt(srv, server.Prompt{Name: "registered", Arguments: []server.PromptArgument{
-		{Name: "argument", Complete: server.CompleteFrom("value")}}}, say(""))
+		{Name: "asked for", Complete: server.CompleteFrom("value")}}}, say(""))
 	server.AddStaticResource(srv, server.Resource{URI: "x:direct", Name: "title"}, "")
 	server.AddResourceTemplate(srv, server.ResourceTemplate{URITemplate: "x:/{id}", Name: "title"}, echoVars)
 	p := oldPipe(t, srv, mcp.Version20251125)
 	p.ask(modern(1, "prompts/get", `"name":"registered"`))
 	p.ask(modern(1, "prompts/get", `"name":"unregistered"`))
-	p.ask(modern(1, "completion/complete", completion(promptRef("registered"), argument("argument", "v"))))
+	p.ask(modern(1, "completion/complete", completion(promptRef("registered"), argument("asked for", "v"))))
 	for _, of := range []string{"x:direct", "x:/1", "x:missing"} {
 		p.ask(modern(1, "resources/read", uri(of)))
 		p.ask(legacy(1, "resources/read", uri(of)))
@@ -35,7 +35,7 @@ func TestFeatureLabels(t *testing.T) {
 	w := httptest.NewRecorder()
 	tel.MetricsHandler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	metrics := w.Body.String()
-	for _, foreign := range []string{"unregistered", "x:", "direct", "missing", "title", "argument", "{id}"} {
+	for _, foreign := range []string{"unregistered", "x:", "direct", "missing", "title", "asked for", "{id}"} {
 		require.NotContains(t, metrics, `"`+foreign)
 	}
 	count := func(parts ...string) (n int) {

@@ -116,6 +116,9 @@ type Limits struct {
 	MaxValidationSteps int
 	MaxValidationBytes int
 	MaxArgumentBytes   int
+	// MaxArgumentBytesTotal bounds what the Go values of all calls take whose handlers run (default 256 MiB).
+	// Values of up to 4 KiB do not count. A call for which there is no room is refused.
+	MaxArgumentBytesTotal int
 	// MaxRunningTasks bounds the handlers of the process that run as tasks (default
 	// 4096). MaxTasks bounds the tasks that the store in memory keeps, running or ended
 	// (default 10 000), MaxTasksPerPrincipal those of one principal, or of one address where there

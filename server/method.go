@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -74,7 +75,8 @@ func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
 		return fmt.Errorf("server: method %q: a result must encode to a JSON object, and %v does not", m.Name, reflect.TypeFor[R]())
 	}
 	handler := func(ctx context.Context, call *Call) (mcp.Result, error) {
-		in, err := params.decode(ctx, s.validator, call.dialog.Core, call.Params)
+		in, held, err := params.decode(ctx, s.validator, call.dialog.Core, call.Params)
+		defer held.Release()
 		if err != nil {
 			return nil, err
 		}
@@ -116,30 +118,30 @@ func newParamsOf[P any]() (p paramsOf[P], err error) {
 	return p, p.schema.RequireObject()
 }
 
-// decode returns the params, or an error that names everything that is wrong.
-func (p *paramsOf[P]) decode(ctx context.Context, v *schema.Validator, from schema.Sender, raw jsontext.Value) (params P, err error) {
+// decode returns the params, or an error that names everything that is wrong. held must be released when the handler has returned.
+func (p *paramsOf[P]) decode(ctx context.Context, v *schema.Validator, from schema.Sender, raw jsontext.Value) (params P, held *share.Held, err error) {
 	switch {
 	case raw == nil:
 		raw = jsontext.Value("{}")
 	case raw.Kind() != '{':
-		return params, mcp.NewError(mcp.CodeInvalidParams, "params must be an object")
+		return params, nil, mcp.NewError(mcp.CodeInvalidParams, "params must be an object")
 	case !p.meta:
 		if raw, err = withoutMember(raw, "_meta"); err != nil {
-			return params, err
+			return params, nil, err
 		}
 	}
-	faults, err := v.Decode(ctx, from, p.schema, 0, raw, &params)
+	held, faults, err := v.DecodeFor(ctx, from, p.schema, 0, raw, &params)
 	if err != nil || len(faults) == 0 {
-		return params, err
+		return params, held, err
 	}
 	if faults[0].Misfit {
-		return params, fmt.Errorf("the params do not fit the Go type %T: %s", params, faults[0])
+		return params, held, fmt.Errorf("the params do not fit the Go type %T: %s", params, faults[0])
 	}
 	texts := make([]string, len(faults))
 	for i, f := range faults {
 		texts[i] = f.String()
 	}
-	return params, mcp.NewError(mcp.CodeInvalidParams, "params are not valid: %s", strings.Join(texts, "; "))
+	return params, held, mcp.NewError(mcp.CodeInvalidParams, "params are not valid: %s", strings.Join(texts, "; "))
 }
 
 // withoutMember returns a JSON object without one of its members.

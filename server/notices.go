@@ -143,5 +143,7 @@ type noticeSender Notice
 // HoldCaller implements [schema.Sender].
 func (n *noticeSender) HoldCaller() *share.Caller { return n.core.CallerOf(n.in, n.session) }
 
-// ChargeValue implements [schema.Sender].
-func (n *noticeSender) ChargeValue(bytes int) error { return n.core.ChargeValue(n.in, bytes) }
+// HoldValue implements [schema.Sender].
+func (n *noticeSender) HoldValue(bytes int) (*share.Held, error) {
+	return n.core.HoldValue(n.in, n.session, bytes)
+}

@@ -42,7 +42,8 @@ func TryAddNotification[P any](s *Server, name, extension string, h Notification
 	}
 	s.observer.KnowNotification(name)
 	handler := s.wrapNotice(name, func(ctx context.Context, n *Notice) {
-		in, err := params.decode(ctx, s.validator, (*noticeSender)(n), n.in.Params)
+		in, held, err := params.decode(ctx, s.validator, (*noticeSender)(n), n.in.Params)
+		defer held.Release()
 		if err != nil {
 			s.logger.DebugContext(ctx, "notification.malformed", "method", name, "error", err)
 			return

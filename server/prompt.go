@@ -100,9 +100,11 @@ func TryAddPrompt(s *Server, p Prompt, h PromptHandler) error {
 func (s *Server) promptHandler(required []string, h PromptHandler) callHandler {
 	return func(ctx context.Context, call *Call) (mcp.Result, error) {
 		raw := era.CoreOf(call.Request).Arguments
-		if err := s.validator.Charge(call.dialog.Core, reflect.TypeFor[map[string]*string](), raw); err != nil {
+		held, err := s.validator.Hold(call.dialog.Core, reflect.TypeFor[map[string]*string](), raw)
+		if err != nil {
 			return nil, err
 		}
+		defer held.Release()
 		args, err := promptArguments(raw, required)
 		if err != nil {
 			return nil, err

@@ -199,6 +199,22 @@ func gaugeScenes() []scene {
 			conn.Close()
 		},
 	}, {
+		title: "standing, large arguments", about: "A handler waits, and keeps its arguments.",
+		play: func(s *stage) {
+			finish := make(chan struct{})
+			server.AddTool(s.srv, server.Tool{Name: "keep"}, func(context.Context, *server.Call, struct {
+				Any any `json:"any"`
+			}) (string, error) {
+				<-finish
+				return "kept", nil
+			})
+			p := s.pipe()
+			p.send(modern(1, "tools/call", call("keep", `{"any":`+objects(1000)+`}`)))
+			s.measure()
+			close(finish)
+			later()
+		},
+	}, {
 		title: "standing, transport of the program", about: "Its connections have a label for all that are not ours.",
 		play: func(s *stage) {
 			conn, served := newPigeonConn(), make(chan error)

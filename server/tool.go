@@ -172,7 +172,8 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 			return nil, err
 		}
 		begin := time.Now()
-		faults, err := s.validator.Decode(ctx, call.dialog.Core, in, t.ValidationSteps, raw, &args)
+		held, faults, err := s.validator.DecodeFor(ctx, call.dialog.Core, in, t.ValidationSteps, raw, &args)
+		defer held.Release()
 		observe.Validated(call.dialog.Core, time.Since(begin))
 		if err != nil {
 			return nil, err

@@ -61,7 +61,7 @@ func TestSmallContainerGetsTheLeastLimits(t *testing.T) {
 		require.Equal(t, least, l.MaxMemory, "%d MiB", mib)
 		require.NoError(t, l.Check())
 	}
-	require.Equal(t, 218<<20*3/4, withMemory(server.Limits{}, 218<<20).MaxMemory)
+	require.Equal(t, 230<<20*3/4, withMemory(server.Limits{}, 230<<20).MaxMemory)
 	fewer := server.Limits{MaxFrameBytes: 8 << 10, MaxSessions: 3}
 	require.Equal(t, 96<<20, withMemory(fewer, 128<<20).MaxMemory, "smaller limits of the operator fit")
 }

@@ -197,7 +197,7 @@ func TestMemoryLimit(t *testing.T) {
 		require.InDelta(t, 0.75, share(t, serverContainer(t, rendered(t, Values{"resources": resources}))), 0.01, limit)
 	}
 	// With less than the least limits need the server takes these, if nothing else is set.
-	for limit, want := range map[string]string{"128Mi": "", "200Mi": "", "216Mi": "", "217Mi": "170655744"} {
+	for limit, want := range map[string]string{"128Mi": "", "200Mi": "", "228Mi": "", "229Mi": "180092928"} {
 		resources := Values{"limits": Values{"memory": limit}, "requests": Values{"memory": "1Mi"}}
 		c := serverContainer(t, rendered(t, Values{"resources": resources}))
 		require.Equal(t, want, envOf(c)["VITRINE_MAX_MEMORY"], limit)

@@ -38,7 +38,7 @@ type Limits struct {
 	MaxBodyBytesPending                                          int
 	MaxInputRounds, MaxStateBytes                                int
 	MaxValidationSteps, MaxValidationBytes                       int
-	MaxArgumentBytes                                             int
+	MaxArgumentBytes, MaxArgumentBytesTotal                      int
 	MaxRunningTasks, MaxTasks                                    int
 	MaxTasksPerPrincipal, MaxTaskBytes                           int
 	MaxTaskRuns                                                  int

@@ -25,6 +25,7 @@ type Part struct {
 // The names of the parts.
 const (
 	PartRequests      = "requests"
+	PartArguments     = "arguments"
 	PartOutput        = "output"
 	PartValidation    = "validation"
 	PartEvents        = "events"
@@ -43,6 +44,7 @@ func Parts() []Part { return parts }
 
 var parts = []Part{
 	{PartRequests, NameBodyBytes, 1, true},
+	{PartArguments, NameArgumentBytesTotal, 1, true},
 	{PartOutput, NameQueuedBytesTotal, 1, true},
 	{PartValidation, NameValidationBytes, 12, true},
 	{PartEvents, NameEventBytesTotal, 1, true},
@@ -109,8 +111,8 @@ func (p Part) least(l *Limits) int {
 	switch {
 	case p.Name == PartSubscribed:
 		return 128 << 10 // holds no messages
-	case p.Name == PartRequests:
-		return 3 * l.MaxFrameBytes // with the Go value of its arguments
+	case p.Name == PartArguments:
+		return 3 * l.MaxFrameBytes // a value takes up to twice its text, and one caller has no more than three quarters
 	case p.Scales:
 		return 2 * l.MaxFrameBytes
 	}

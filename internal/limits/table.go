@@ -68,6 +68,7 @@ const (
 	NameValidationSteps       = "max_validation_steps"
 	NameValidationBytes       = "max_validation_bytes"
 	NameArgumentBytes         = "max_argument_bytes"
+	NameArgumentBytesTotal    = "max_argument_bytes_total"
 	NameRunningTasks          = "max_running_tasks"
 	NameTasks                 = "max_tasks"
 	NameTasksPrincipal        = "max_tasks_per_principal"
@@ -141,12 +142,13 @@ var table = []Bound{
 	{NameEvents, 1000, "events", "events kept for one session, to resume its streams", true},
 	{NameEventBytes, 8 << 20, "bytes", "bytes of events kept for one session", true},
 	{NameEventBytesTotal, 64 << 20, "bytes", "bytes of events kept in the process", true},
-	{NameBodyBytes, 256 << 20, "bytes", "messages, headers of HTTP requests, and Go values of arguments, of more than 4 KiB each, that arrive or are being served; callers share them", true},
+	{NameBodyBytes, 256 << 20, "bytes", "messages, and headers of HTTP requests, of more than 4 KiB that arrive or are being served; callers share them", true},
 	{NameInputRounds, 32, "rounds", "questions of one request to its client, one after the other", true},
 	{NameStateBytes, 256 << 10, "bytes", "what a request keeps from one round of questions to the next", true},
 	{NameValidationSteps, 12 << 20, "steps", "validation of one value of 3 MiB or more; a smaller one may take its share, at least 1/768; a step is about a keyword applied to a value, or 10 ns", true},
 	{NameValidationBytes, 16 << 20, "bytes", "values of more than 64 KiB that are validated at once in the process; others wait", true},
 	{NameArgumentBytes, 48 << 20, "bytes", "memory that the decoded arguments of one call take, or other params or answers that become a Go value, as estimated before they are decoded", true},
+	{NameArgumentBytesTotal, 256 << 20, "bytes", "the same for all calls that run, for each that takes more than 4 KiB; callers share it", true},
 	{NameRunningTasks, 4096, "tasks", "handlers of the process that run as tasks", true},
 	{NameTasks, 10_000, "tasks", "tasks that are kept in memory, running or ended", true},
 	{NameTasksPrincipal, 1000, "tasks", "tasks of one principal, or of one address without a principal, that are kept in memory", true},

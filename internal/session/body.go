@@ -2,21 +2,17 @@ package session
 
 import (
 	"sync/atomic"
-	"time"
 
-	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/share"
-	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // FreeBody is the size in bytes up to which a message is not charged. Such a message is a part of
-// what a connection may take. It is also the size up to which a value that is decoded from a message is not charged: that is a part
-// of what a running request may take.
+// what a connection may take.
 const FreeBody = 4 << 10
 
 // A Body is what one frame holds of the budget for messages: from the moment when memory is set
-// aside for it until its requests are over. Another one is for the Go values that are decoded from a message. A nil Body holds
-// nothing. Grow is for one goroutine at a time, the other methods are safe for concurrent use.
+// aside for it until its requests are over. A nil Body holds nothing. Grow is for one goroutine
+// at a time, the other methods are safe for concurrent use.
 type Body struct {
 	budget *share.Bytes
 	caller *share.Caller
@@ -69,26 +65,4 @@ func (r *Request) chargeBody() bool {
 	}
 	r.Body = b
 	return true
-}
-
-// ChargeValue is [Core.ChargeValue] for a request. What is charged is given back when the request is over.
-func (r *Request) ChargeValue(bytes int) error { return r.core.ChargeValue(r.Inbound, bytes) }
-
-// ChargeValue charges the sender of a message for a Go value of so many bytes that is decoded from it, for as long as the message
-// counts. It returns an [*mcp.Refusal] if there is no room for the value. It must be called by the handler of the message.
-func (c *Core) ChargeValue(in *Inbound, bytes int) error {
-	if bytes <= FreeBody {
-		return nil
-	}
-	if in.Value == nil {
-		in.Value = c.NewBody(in.Conn)
-	}
-	if !in.Value.Grow(int(in.Value.bytes) + bytes) {
-		c.ledger.limitReached(limits.NameBodyBytes)
-		return &mcp.Refusal{
-			Status: 429, Reason: string(mcp.RejectOverload), By: "limits", Limit: limits.NameBodyBytes,
-			Message: Overload(limits.NameBodyBytes).Message, RetryAfter: time.Second,
-		}
-	}
-	return nil
 }

@@ -81,7 +81,6 @@ func (r *Request) release() {
 // letGo gives up what the request has held since it was made.
 func (r *Request) letGo() {
 	r.Body.Release()
-	r.Value.Release()
 	r.caller.Release()
 }
 

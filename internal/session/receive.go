@@ -154,7 +154,6 @@ func (c *Core) notify(in *Inbound, s *Session) {
 	handled := make(chan struct{})
 	go func() {
 		defer close(handled)
-		defer func() { in.Value.Release() }()
 		normal := false
 		defer func() {
 			if v := recover(); !normal {

@@ -42,8 +42,6 @@ type Inbound struct {
 	// Body is what an HTTP body holds of the budget for messages; nil is nothing. Its requests
 	// hold it too.
 	Body *Body
-	// Value is what the Go value of the params holds of that budget; nil is nothing.
-	Value *Body
 	// Restarted is what work belongs to that begins again with this request, see [Core.Restart]. It is the
 	// server's, and nil for what a client has sent.
 	Restarted any

@@ -19,6 +19,7 @@ type shares struct {
 	places        *share.Pool  // of legacy HTTP sessions
 	unread        *share.Count // modern exchanges whose answer has no fate yet
 	bodies        *share.Bytes // of messages that have not come or are being served, see Body
+	values        *share.Bytes // Go values of what is decoded for handlers, see HoldValue
 	output        *stream.Output
 	evictions     *evictions
 }
@@ -29,7 +30,7 @@ func newShares(l *limits.Limits) shares {
 		callers: t, slots: t.Pool(l.MaxInFlightTotal).Cap(l.MaxInFlightPerCaller), control: t.Pool(l.MaxInFlightControl),
 		waiting: share.NewQueue(l.MaxQueue), subscriptions: t.Pool(l.MaxSubscriptions), subscribed: t.Pool(l.MaxSubscribedBytes), running: t.Pool(l.MaxRunningTasks),
 		places: t.Pool(l.MaxSessions), unread: t.Count(l.MaxUnread), evictions: newEvictions(l.MaxSessions),
-		bodies: t.Bytes(int64(l.MaxBodyBytesPending), nil), turns: t.Turns(maxTurns(l), turnSlice),
+		bodies: t.Bytes(int64(l.MaxBodyBytesPending), nil), values: t.Bytes(int64(l.MaxArgumentBytesTotal), nil), turns: t.Turns(maxTurns(l), turnSlice),
 	}
 }
 

@@ -53,7 +53,7 @@ func (c *Core) sharesNow() []ShareInfo {
 	list := []ShareInfo{
 		of(limits.NameInFlightTotal, c.slots), of(limits.NameInFlightControl, c.control), queue, of(limits.NameTurns, c.turns), unread,
 		of(limits.NameSubscriptions, c.subscriptions), of(limits.NameSubscribedBytes, c.subscribed), of(limits.NameSessions, c.places), of(limits.NameRunningTasks, c.running),
-		of(limits.NameBodyBytes, c.bodies), of(limits.NameQueuedBytesTotal, c.output.Budget),
+		of(limits.NameBodyBytes, c.bodies), of(limits.NameArgumentBytesTotal, c.values), of(limits.NameQueuedBytesTotal, c.output.Budget),
 	}
 	if m := c.eventMemory(); m != nil {
 		info := ShareInfo{Limit: limits.NameEventBytesTotal, Usage: share.Usage{Size: c.limits.MaxEventBytesTotal, Used: m.Held()}}

@@ -56,7 +56,7 @@ func (w *world) end() {
 	w.settle()
 	w.conserved()
 	require.Zero(w.t, w.core.callers.Len(), "records of callers")
-	for _, budget := range []*share.Bytes{w.core.output.Budget, w.core.bodies} {
+	for _, budget := range []*share.Bytes{w.core.output.Budget, w.core.bodies, w.core.values} {
 		bytes, callers := budget.Used()
 		require.Zero(w.t, bytes+int64(callers), "bytes that nobody has given back")
 	}

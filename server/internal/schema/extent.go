@@ -153,7 +153,7 @@ func (e *extent) weigh(text []byte, most int) (bytes int, fits bool) {
 	if rough := e.rate*float64(len(text)) + float64(e.fixed+e.size); rough <= float64(min(most, roughly)) {
 		return int(rough), true
 	}
-	w := weighing{text: text, left: most}
+	w := weighing{text: text, left: most - e.size}
 	w.value(e)
 	return most - w.left, w.left >= 0
 }

@@ -18,7 +18,7 @@ type Validator struct {
 	steps   int
 	bytes   int
 	decoded int         // bytes
-	room    int         // bytes that one caller may have pending
+	room    int         // bytes that one caller may have of all
 	large   *share.Pool // of bytes of values
 	reached func(limit string)
 }
@@ -33,7 +33,7 @@ func NewValidator(l limits.Limits, reached func(limit string)) *Validator {
 // SetLimits replaces the limits. It must be called before the first validation.
 func (v *Validator) SetLimits(l limits.Limits) {
 	v.steps, v.bytes = l.MaxValidationSteps, l.MaxValidationBytes
-	v.decoded, v.room = l.MaxArgumentBytes, l.MaxBodyBytesPending/4*3 // see share.Bytes
+	v.decoded, v.room = l.MaxArgumentBytes, l.MaxArgumentBytesTotal/4*3 // see share.Bytes
 	v.large = share.NewPool(v.bytes)
 }
 
@@ -52,8 +52,9 @@ type Sender interface {
 	// HoldCaller returns the record of the sender of the message, with a reference that its caller
 	// must release.
 	HoldCaller() *share.Caller
-	// ChargeValue charges the sender for a Go value of so many bytes, for as long as its handler keeps that, or returns an error.
-	ChargeValue(bytes int) error
+	// HoldValue charges the sender for a Go value of so many bytes until the result is released, which may be nil. It returns an
+	// error if there is no room for the value.
+	HoldValue(bytes int) (*share.Held, error)
 }
 
 // freeBytes is the size up to which a value need not wait.
@@ -74,30 +75,62 @@ func (v *Validator) Validate(ctx context.Context, from Sender, s *Schema, steps 
 // Decode is [Schema.Decode] with the bounds of [Validator.Validate], and one on the memory that the
 // decoded value takes.
 func (v *Validator) Decode(ctx context.Context, from Sender, s *Schema, steps int, raw jsontext.Value, into any) (faults []Fault, err error) {
-	if err := v.Charge(from, reflect.TypeOf(into).Elem(), raw); err != nil {
+	if _, err := v.weigh(reflect.TypeOf(into).Elem(), raw); err != nil {
 		return nil, err
 	}
+	return v.decode(ctx, from, s, steps, raw, into, func() error { return nil })
+}
+
+// DecodeFor is [Validator.Decode] for a handler, which keeps the value while it runs: the sender is charged for that until held is
+// released, which may be nil.
+func (v *Validator) DecodeFor(ctx context.Context, from Sender, s *Schema, steps int, raw jsontext.Value, into any) (held *share.Held, faults []Fault, err error) {
+	takes, err := v.weigh(reflect.TypeOf(into).Elem(), raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	faults, err = v.decode(ctx, from, s, steps, raw, into, func() (err error) {
+		held, err = from.HoldValue(takes)
+		return err
+	})
+	return held, faults, err
+}
+
+// decode calls begin before it decodes a value, when there is room to validate it.
+func (v *Validator) decode(ctx context.Context, from Sender, s *Schema, steps int, raw jsontext.Value, into any, begin func() error) (faults []Fault, err error) {
 	err = v.within(ctx, from, s, steps, len(raw), func(steps int) (err error) {
+		if err := begin(); err != nil {
+			return err
+		}
 		faults, err = s.Decode(ctx, steps, raw, into)
 		return err
 	})
 	return faults, err
 }
 
-// Charge charges the sender of a text for the Go value of a type that is decoded from it. It returns an [*mcp.Error] if the value
-// takes more memory than is allowed for the text, or than there is room for.
-func (v *Validator) Charge(from Sender, t reflect.Type, text jsontext.Value) error {
+// Hold charges the sender of a text for the Go value of a type that is decoded from it without a schema, until held is released,
+// which may be nil.
+func (v *Validator) Hold(from Sender, t reflect.Type, text jsontext.Value) (held *share.Held, err error) {
+	takes, err := v.weigh(t, text)
+	if err != nil {
+		return nil, err
+	}
+	return from.HoldValue(takes)
+}
+
+// weigh returns how many bytes the Go value of a type takes at most that is decoded from a text. It returns an error if that is
+// more than is allowed.
+func (v *Validator) weigh(t reflect.Type, text jsontext.Value) (takes int, err error) {
 	most, limit := DecodedFor(v.decoded, len(text)), limits.NameArgumentBytes
-	if room := v.room - len(text); room < most {
-		most, limit = max(room, 0), limits.NameBodyBytes
+	if v.room < most {
+		most, limit = v.room, limits.NameArgumentBytesTotal
 	}
 	takes, fits := extentOf(t).weigh(text, most)
 	if !fits {
 		v.reached(limit)
-		return mcp.NewError(mcp.CodeInvalidParams, "the decoded value takes more than %d bytes of memory, which is all that %s allows for a text of %d bytes: send fewer items", most, limit, len(text)).
+		return 0, mcp.NewError(mcp.CodeInvalidParams, "the decoded value takes more than %d bytes of memory, which is all that %s allows for a text of %d bytes: send fewer items", most, limit, len(text)).
 			WithData(mcp.ErrorData{Limit: limit})
 	}
-	return from.ChargeValue(takes)
+	return takes, nil
 }
 
 // fullBytes is the size from which a value may take all steps of the limit.

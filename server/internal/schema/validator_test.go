@@ -20,7 +20,7 @@ import (
 // newValidator returns a validator and the limits that it has reached.
 func newValidator(steps, bytes int) (*Validator, func() []string) {
 	var reached []string
-	v := NewValidator(limits.Limits{MaxValidationSteps: steps, MaxValidationBytes: bytes, MaxArgumentBytes: 48 << 20, MaxBodyBytesPending: 256 << 20}, func(limit string) { reached = append(reached, limit) })
+	v := NewValidator(limits.Limits{MaxValidationSteps: steps, MaxValidationBytes: bytes, MaxArgumentBytes: 48 << 20, MaxArgumentBytesTotal: 256 << 20}, func(limit string) { reached = append(reached, limit) })
 	return v, func() []string { return reached }
 }
 
@@ -98,7 +98,7 @@ type sender struct {
 
 func (s sender) HoldCaller() *share.Caller { return s.callers.Get(s.key) }
 
-func (s sender) ChargeValue(int) error { return nil }
+func (s sender) HoldValue(int) (*share.Held, error) { return nil, nil }
 
 // senders returns different callers.
 func senders(n int) (all []sender) {

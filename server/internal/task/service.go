@@ -133,18 +133,13 @@ func (s *Service) start(ctx context.Context, d *ask.Dialog, o Options) (*task, *
 	}
 	rec.Client, rec.ClientVersion = work.Client()
 	t := newTask(&s.records, d.Request, d.Core, work, rec, limit)
+	t.leave = func() { s.leave(t) }
 	t.saveLater = s.saveLater
-	kept := []*session.Body{d.Core.Value} // the handler keeps the value of its arguments
-	if s.ledger == nil {
-		kept = append(kept, d.Core.Body) // and nobody else counts the request, which it keeps too
-	}
-	for _, b := range kept {
-		b.Hold()
-	}
-	t.leave = func() {
-		s.leave(t)
-		for _, b := range kept {
-			b.Release()
+	if s.ledger == nil { // nobody else counts the request, which the handler keeps
+		d.Core.Body.Hold()
+		t.leave = func() {
+			s.leave(t)
+			d.Core.Body.Release()
 		}
 	}
 	s.enter(t)

@@ -76,7 +76,7 @@ func (p *Program) Run(ctx context.Context, raw []byte, steps int) (findings []Fi
 	if err := r.doc.parse(raw); err != nil {
 		return nil, false, err
 	}
-	if levels := min(r.doc.levels, p.levels); levels > fewLevels {
+	if levels := min(r.doc.levels, p.levels, manyLevels); levels > fewLevels {
 		growStack(levels)
 	}
 	r.memo.begin(len(raw), len(r.doc.entries), len(p.nodes))

@@ -3,8 +3,11 @@ package evaluate
 // bytesPerLevel is how much stack most schemas need for each level of a value: 10 to 20 calls.
 const bytesPerLevel = 1 << 10
 
-// fewLevels are those for which the stack need not grow.
-const fewLevels = 4
+// The stack need not grow for fewLevels, and grows for no more than manyLevels at once, which is the default of max_depth.
+const (
+	fewLevels  = 4
+	manyLevels = 64
+)
 
 // growStack makes room on the stack of this goroutine for an evaluation of so many levels, while there are few calls on it. A
 // stack grows by being copied to one of twice its size, and each call on it costs about 100 ns then: of a small value with many levels
