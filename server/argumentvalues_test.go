@@ -150,3 +150,36 @@ func TestRefusalOfAValueOverHTTP(t *testing.T) {
 	close(finish)
 	require.Equal(t, http.StatusOK, (<-first).Code)
 }
+
+// A moody value is not decoded.
+type moody struct{}
+
+func (*moody) UnmarshalJSON([]byte) error { panic("not today") }
+
+// What a value was charged is given back if its type panics, and if it has faults.
+func TestValuesAreGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tel, err := telemetry.New()
+		require.NoError(t, err)
+		srv := newServer(t, server.WithTelemetry(tel))
+		server.AddTool(srv, server.Tool{Name: "panics", InputSchema: []byte(`{"type":"object","properties":{"value":{}}}`)},
+			func(context.Context, *server.Call, struct {
+				Value moody `json:"value"`
+			}) (string, error) {
+				return "", nil
+			})
+		server.AddTool(srv, server.Tool{Name: "numbers"}, func(context.Context, *server.Call, struct {
+			Any  any `json:"any"`
+			Most int `json:"most" maximum:"10"`
+		}) (string, error) {
+			return "counted", nil
+		})
+		p := dial(t, srv)
+		require.Contains(t, p.ask(modern(1, "tools/call", call("panics", `{"value":`+objects(1000)+`}`))), "internal error")
+		require.Contains(t, p.ask(modern(2, "tools/call", call("numbers", `{"any":`+objects(1000)+`,"most":11}`))), "most")
+		require.Contains(t, p.ask(modern(3, "tools/call", call("numbers", `{"any":`+objects(1000)+`,"most":10}`))), "counted")
+		synctest.Wait()
+		require.Zero(t, heldBytes(t, tel))
+		require.NoError(t, srv.Shutdown(t.Context()))
+	})
+}

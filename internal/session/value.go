@@ -1,11 +1,8 @@
 package session
 
 import (
-	"time"
-
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/share"
-	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // freeValue is the size in bytes up to which a decoded value is not charged: it is a part of what a running request may take.
@@ -17,7 +14,7 @@ func (r *Request) HoldValue(bytes int) (*share.Held, error) {
 }
 
 // HoldValue charges the sender of a message for a Go value of so many bytes, until the result is released, which may be nil. It
-// returns an [*mcp.Refusal] if there is no room for the value. Work that begins again goes on without: it was accepted when it was sent.
+// returns the error of [Overload] if there is no room for the value. Work that begins again goes on without: it was accepted when it was sent.
 func (c *Core) HoldValue(in *Inbound, s *Session, bytes int) (*share.Held, error) {
 	if bytes <= freeValue {
 		return nil, nil
@@ -32,8 +29,5 @@ func (c *Core) HoldValue(in *Inbound, s *Session, bytes int) (*share.Held, error
 		return nil, nil
 	}
 	c.ledger.limitReached(limits.NameArgumentBytesTotal)
-	return nil, &mcp.Refusal{
-		Status: 429, Reason: string(mcp.RejectOverload), By: "limits", Limit: limits.NameArgumentBytesTotal,
-		Message: Overload(limits.NameArgumentBytesTotal).Message, RetryAfter: time.Second,
-	}
+	return nil, Overload(limits.NameArgumentBytesTotal)
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
-	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // Values are charged to their senders until they are released, and refused if there is no room, unless the work begins again.
@@ -30,10 +29,7 @@ func testHoldValue(t *testing.T, w *world) {
 	require.NoError(t, err)
 	require.Equal(t, 75<<10, w.core.values.Usage().Used)
 	_, err = w.core.HoldValue(in, nil, 10<<10)
-	var refused *mcp.Refusal
-	require.ErrorAs(t, err, &refused)
-	require.Equal(t, 429, refused.Status)
-	require.Equal(t, limits.NameArgumentBytesTotal, refused.Limit)
+	require.Equal(t, Overload(limits.NameArgumentBytesTotal), err)
 	other, err := w.core.HoldValue(&Inbound{Conn: &Conn{RemoteAddr: "192.0.2.2:1"}}, nil, 6<<10)
 	require.NoError(t, err, "a quarter is for others")
 	again, err := w.core.HoldValue(restartedCall("work"), nil, 90<<10)

@@ -148,7 +148,7 @@ func (k *httpSink) start(m *stream.Message) {
 	if refusal, ok := refusalOf(m.Err); ok {
 		describeRefusal(h, refusal)
 	}
-	if m.Reject == mcp.RejectOverload || m.Reject == mcp.RejectShuttingDown {
+	if m.Reject == mcp.RejectOverload || m.Reject == mcp.RejectShuttingDown || isOverload(m.Err) {
 		h.Set("Retry-After", "1")
 	}
 }
@@ -244,6 +244,15 @@ func rejectStatus(reason mcp.RejectReason) int {
 	return http.StatusBadRequest // duplicate_id, not_initialized, parse_error
 }
 
+// isOverload reports whether an error, which may be nil, says that a limit has left no room for a request that had begun.
+func isOverload(err *mcp.Error) bool {
+	if err == nil {
+		return false
+	}
+	data, _ := err.Data.(mcp.ErrorData)
+	return data.Reason == string(mcp.RejectOverload)
+}
+
 // status returns the HTTP status of an answer. In the legacy era an error has the status 200;
 // in the modern era the status follows from the error's code.
 func (k *httpSink) status(m *stream.Message) int {
@@ -252,6 +261,9 @@ func (k *httpSink) status(m *stream.Message) int {
 	}
 	if m.Reject != "" {
 		return rejectStatus(m.Reject)
+	}
+	if isOverload(m.Err) {
+		return rejectStatus(mcp.RejectOverload)
 	}
 	if m.Err == nil || k.era == mcp.Legacy {
 		return http.StatusOK

@@ -88,10 +88,13 @@ func (v *Validator) DecodeFor(ctx context.Context, from Sender, s *Schema, steps
 	if err != nil {
 		return nil, nil, err
 	}
+	var own *share.Held
+	defer func() { own.Release() }() // a method of the type may panic
 	faults, err = v.decode(ctx, from, s, steps, raw, into, func() (err error) {
-		held, err = from.HoldValue(takes)
+		own, err = from.HoldValue(takes)
 		return err
 	})
+	held, own = own, nil
 	return held, faults, err
 }
 
@@ -122,7 +125,7 @@ func (v *Validator) Hold(from Sender, t reflect.Type, text jsontext.Value) (held
 func (v *Validator) weigh(t reflect.Type, text jsontext.Value) (takes int, err error) {
 	most, limit := DecodedFor(v.decoded, len(text)), limits.NameArgumentBytes
 	if v.room < most {
-		most, limit = v.room, limits.NameArgumentBytesTotal
+		most, limit = v.room, limits.NameArgumentBytesTotal // of which one caller gets no more
 	}
 	takes, fits := extentOf(t).weigh(text, most)
 	if !fits {

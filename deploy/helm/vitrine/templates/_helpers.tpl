@@ -95,7 +95,7 @@ Requests are refused from the beginning of the drain on.
 
 {{/*
 --max-memory, or nothing without a memory limit. There is nothing either if it would be less than
-the least limits need, 171.8 MiB: the server reads the limit then, takes the least limits, and warns.
+the least limits need, 171.5 MiB: the server reads the limit then, takes the least limits, and warns.
 */}}
 {{- define "vitrine.maxMemory" -}}
 {{- $limit := dig "limits" "memory" "" .Values.resources | toString -}}
@@ -107,7 +107,7 @@ the least limits need, 171.8 MiB: the server reads the limit then, takes the lea
 {{- fail (printf "resources.limits.memory: %s is not a size such as 512Mi or 1Gi" $limit) -}}
 {{- end -}}
 {{- $bytes := divf (mulf (float64 $number) (get $units $unit) .Values.memoryLimitPercent) 100 | floor | int64 -}}
-{{- if ge $bytes 180092928 -}}{{- $bytes -}}{{- end -}}
+{{- if ge $bytes 179732480 -}}{{- $bytes -}}{{- end -}}
 {{- end -}}
 {{- end -}}
 
