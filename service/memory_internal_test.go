@@ -56,7 +56,7 @@ func TestMemoryFollowsFromContainer(t *testing.T) {
 // A container that is too small for the least limits gets these, and not the defaults.
 func TestSmallContainerGetsTheLeastLimits(t *testing.T) {
 	least := limits.Limits{}.LeastMemory()
-	for _, mib := range []int{1, 64, 128, 200, 211} {
+	for _, mib := range []int{1, 64, 128, 200, 228} {
 		l := withMemory(server.Limits{}, mib<<20)
 		require.Equal(t, least, l.MaxMemory, "%d MiB", mib)
 		require.NoError(t, l.Check())

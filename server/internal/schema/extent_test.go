@@ -198,7 +198,26 @@ func TestEstimateIsAnUpperBound(t *testing.T) {
 		require.Equal(t, len(text), w.at)
 		require.LessOrEqual(t, float64(estimate), e.rate*float64(len(text))+float64(e.fixed), "%T %s", c.into, c.item)
 		require.LessOrEqual(t, held(t, text, c.into), estimate+size/16, "%T %s", c.into, c.item)
+
+		bytes, fits := e.weigh(text, math.MaxInt)
+		require.True(t, fits)
+		require.Equal(t, estimate+e.size, bytes, "with the variable")
+		_, fits = e.weigh(text, bytes-1)
+		require.False(t, fits)
 	}
+}
+
+// What can take no more than a few KiB is told by the length of its text, so that small calls need no second look at theirs.
+func TestSmallTextsAreWeighedByTheirLength(t *testing.T) {
+	anys := extentOf(reflect.TypeFor[struct {
+		Any any `json:"any"`
+	}]())
+	few, fits := anys.weigh([]byte(`{"any":"`+strings.Repeat("x", 300)+`"}`), 1<<20)
+	require.True(t, fits)
+	require.Greater(t, few, 300*anyRate, "an upper bound")
+	more, fits := anys.weigh([]byte(`{"any":"`+strings.Repeat("x", 400)+`"}`), 1<<20)
+	require.True(t, fits)
+	require.InDelta(t, 400, more, 100, "weighed")
 }
 
 // Lists of numbers are weighed by counting, as the others are item by item.
