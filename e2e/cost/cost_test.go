@@ -153,10 +153,13 @@ func (s *searcher) try(h *hunt, payload string) {
 	h.keep(c)
 }
 
-// Rounds in which a costly payload is compared with an echo, and one that seems to cost too much.
+// Rounds in which a costly payload is compared with an echo, and one that seems to cost too much. There are fewer, but
+// fewRounds at least, once they have taken enoughTime: what takes long is measured well in a few.
 const (
+	fewRounds  = 5
 	someRounds = 11
 	manyRounds = 51
+	enoughTime = 2 * time.Second // of CPU
 )
 
 // confirm measures a payload and an echo in turn, so that what else the machine does disturbs both,
@@ -182,13 +185,14 @@ func (s *searcher) both(r request, rounds int) (c, echo cost) {
 	other.wire = r.wire
 	type pair struct{ c, echo cost }
 	var pairs []pair
-	for range rounds {
+	var all time.Duration
+	for len(pairs) < fewRounds || len(pairs) < rounds && all < enoughTime {
 		c, took := s.round(r, shortest)
-		echo, _ := s.round(other, took)
-		pairs = append(pairs, pair{c, echo})
+		echo, again := s.round(other, took)
+		pairs, all = append(pairs, pair{c, echo}), all+took+again
 	}
 	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Compare(a.c.ratio(a.echo), b.c.ratio(b.echo)) })
-	middle := pairs[rounds/2]
+	middle := pairs[len(pairs)/2]
 	return middle.c, middle.echo
 }
 
@@ -349,8 +353,9 @@ func TestSearchFindsWhatCostsTooMuch(t *testing.T) {
 	s := newSearcher(t)
 	c := &complaints{TB: t}
 	s.tb, s.dir = c, t.TempDir()
-	s.hunts = []*hunt{newHunt(target{"pairs", true, []string{"[1,2]"}, maxSmall, call("pairs")})}
-	for end := time.Now().Add(time.Minute); len(c.found) == 0 && time.Now().Before(end); {
+	s.hunts = []*hunt{newHunt(target{"pairs", true, []string{"[1,2]"}, 8 << 10, call("pairs")})}
+	s.plant()
+	for end := time.Now().Add(5 * time.Minute); len(c.found) == 0 && time.Now().Before(end); {
 		s.run(time.Now().Add(100 * time.Millisecond))
 	}
 	require.NotEmpty(t, c.found)
