@@ -109,7 +109,7 @@ func TestArgumentsThatHandlersKeepHaveABudget(t *testing.T) {
 			for range what.calls {
 				all = append(all, s.caller(t, attacker, "").begin(t, hold.header(), hold.frame(1, true)))
 			}
-			eventually(t, func() error { // the attacker has what he can get
+			eventually(t, func() error { // the attacker has all that it can get
 				if r := s.caller(t, attacker, "").modern(t, 1, hold); r.limit() != "max_argument_bytes_total" {
 					return fmt.Errorf("one more call got %d", r.status)
 				}

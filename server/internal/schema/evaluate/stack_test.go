@@ -79,6 +79,12 @@ func stackAfter(t *testing.T, schema string) (bytes uint64) {
 	return (sample[0].Value.Uint64() - before) / goroutines
 }
 
+// An evaluation makes that room, even if a recursive schema then has nothing to say about the levels.
+func TestTheStackGrows(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	assert.Greater(t, stackAfter(t, `{"properties":{"other":{"$ref":"#"}}}`), uint64(60<<10))
+}
+
 // A schema about few levels needs no large stack, whatever the value is: many handlers would keep them while they wait.
 func TestShallowSchemasNeedNoLargeStack(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
