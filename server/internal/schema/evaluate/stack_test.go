@@ -4,8 +4,8 @@ package evaluate
 
 import (
 	"math"
+	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
 	"strings"
 	"testing"
 	"unsafe"
@@ -36,9 +36,16 @@ func nested(levels int) []byte {
 	return []byte(strings.Repeat(`{"c":`, levels) + "1" + strings.Repeat("}", levels))
 }
 
+// stopCollector is for tests of stacks: the collector shrinks them, and so moves them too.
+func stopCollector(t *testing.T) {
+	percent := debug.SetGCPercent(-1)
+	t.Cleanup(func() { debug.SetGCPercent(percent) })
+	runtime.GC() // ends what runs of it
+}
+
 // An evaluation needs no more stack than it makes room for while there are few calls. A stack that grows is moved.
 func TestTheStackIsLargeEnough(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the collector shrinks stacks, and so moves them too
+	stopCollector(t)
 	p := compiled(t, recursive)
 	for _, levels := range []int{fewLevels + 1, 16, 17, 33, 64} {
 		var before, after uintptr
@@ -56,40 +63,39 @@ func TestTheStackIsLargeEnough(t *testing.T) {
 	}
 }
 
-// stackAfter returns how large the stack of a new goroutine is after a value with many levels was validated.
-func stackAfter(t *testing.T, schema string) (bytes uint64) {
+// room returns how many KiB more calls can take before the stack grows: it is moved then, and what is at base with it.
+func room(base *byte, first uintptr, kib int) int {
+	var frame [1 << 10]byte
+	if uintptr(unsafe.Pointer(base)) != first {
+		return kib
+	}
+	frame[kib%len(frame)] = 1
+	return room(base, first, kib+1) + int(frame[(kib+1)%len(frame)])
+}
+
+// stackAfter returns how many KiB of stack a new goroutine still has after it has validated a value with many levels.
+func stackAfter(t *testing.T, schema string) int {
 	p, value := compiled(t, schema), nested(60)
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/stacks:bytes"}}
-	metrics.Read(sample)
-	before := sample[0].Value.Uint64()
-	const goroutines = 64
-	validated, read := make(chan struct{}), make(chan struct{})
-	for range goroutines {
-		go func() {
-			_, _, _ = p.Run(t.Context(), value, 1<<20)
-			validated <- struct{}{}
-			<-read
-		}()
-	}
-	for range goroutines {
-		<-validated
-	}
-	metrics.Read(sample)
-	close(read)
-	return (sample[0].Value.Uint64() - before) / goroutines
+	kib := make(chan int)
+	go func() {
+		_, _, _ = p.Run(t.Context(), value, 1<<20)
+		var here byte
+		kib <- room(&here, uintptr(unsafe.Pointer(&here)), 0)
+	}()
+	return <-kib
 }
 
 // An evaluation makes that room, even if a recursive schema then has nothing to say about the levels.
 func TestTheStackGrows(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	assert.Greater(t, stackAfter(t, `{"properties":{"other":{"$ref":"#"}}}`), uint64(60<<10))
+	stopCollector(t)
+	assert.Greater(t, stackAfter(t, `{"properties":{"other":{"$ref":"#"}}}`), 56)
 }
 
 // A schema about few levels needs no large stack, whatever the value is: many handlers would keep them while they wait.
 func TestShallowSchemasNeedNoLargeStack(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	assert.LessOrEqual(t, stackAfter(t, `{"properties":{"c":{"properties":{"c":{"type":"object"}}}}}`), uint64(32<<10))
-	assert.LessOrEqual(t, stackAfter(t, recursive), uint64(144<<10), "what it takes without growStack")
+	stopCollector(t)
+	assert.LessOrEqual(t, stackAfter(t, `{"properties":{"c":{"properties":{"c":{"type":"object"}}}}}`), 32)
+	assert.LessOrEqual(t, stackAfter(t, recursive), 144, "what it takes without growStack")
 }
 
 func TestLevelsOfASchema(t *testing.T) {
