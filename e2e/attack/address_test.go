@@ -62,12 +62,16 @@ func TestACallerBehindAProxyCannotChooseItsAddress(t *testing.T) {
 	proxy := s.caller(t, attacker, "")
 	from := func(values ...string) http.Header { return http.Header{"X-Forwarded-For": values} }
 	for name, forge := range map[string]func(i int) http.Header{
-		"10.9.0.1": func(i int) http.Header { return from(fmt.Sprintf("10.1.%d.7, 10.9.0.1", i)) },
-		"10.9.0.2": func(i int) http.Header { return from(fmt.Sprintf("10.1.%d.7", i), "10.9.0.2") },
-		"10.9.0.3": func(i int) http.Header { return from(fmt.Sprintf("%s, 10.1.%d.7, %[1]s,10.9.0.3", attacker, i)) },
-		"10.9.0.4": func(i int) http.Header { return from(strings.Repeat("x, ", i) + "10.9.0.4, " + attacker) },
-		"10.9.0.5": func(i int) http.Header { return from(fmt.Sprintf("10.9.0.5:%d", 1000+i)) },
-		"10.9.0.6": func(i int) http.Header { return from(fmt.Sprintf("[::ffff:10.9.0.6]:%d", 1000+i)) },
+		"10.9.0.1":          func(i int) http.Header { return from(fmt.Sprintf("10.1.%d.7, 10.9.0.1", i)) },
+		"10.9.0.2":          func(i int) http.Header { return from(fmt.Sprintf("10.1.%d.7", i), "10.9.0.2") },
+		"10.9.0.3":          func(i int) http.Header { return from(fmt.Sprintf("%s, 10.1.%d.7, %[1]s,10.9.0.3", attacker, i)) },
+		"10.9.0.4":          func(i int) http.Header { return from(strings.Repeat("x, ", i) + "10.9.0.4, " + attacker) },
+		"10.9.0.5":          func(i int) http.Header { return from(fmt.Sprintf("10.9.0.5:%d", 1000+i)) },
+		"10.9.0.6":          func(i int) http.Header { return from(fmt.Sprintf("[::ffff:10.9.0.6]:%d", 1000+i)) },
+		"2001:db8:0:1::/64": func(i int) http.Header { return from(fmt.Sprintf("2001:db8:0:1:%x::%x", i, 7*i)) },
+		"2001:db8:0:2::/64": func(i int) http.Header {
+			return http.Header{"Forwarded": {fmt.Sprintf(`for="[2001:db8:0:2::%x:1]:%d"`, i, 1000+i)}}
+		},
 		"10.9.0.7": func(i int) http.Header {
 			return http.Header{"Forwarded": {fmt.Sprintf(`for=10.1.%d.7;by="x", for=10.9.0.7`, i)}}
 		},

@@ -12,7 +12,7 @@ import (
 )
 
 // boundedMemory is the memory that the servers of this file may take, in bytes.
-const boundedMemory = 512 << 20
+const boundedMemory = 510 << 20
 
 // bounded starts a server that may take boundedMemory.
 func bounded(t *testing.T) *target {
@@ -115,6 +115,11 @@ func TestArgumentsThatHandlersKeepHaveABudget(t *testing.T) {
 				}
 				return nil
 			})
+			old := s.caller(t, attacker, "")
+			old.initialize(t)
+			if r := old.legacy(t, 1, hold); r.limit() != "max_argument_bytes_total" || r.status != http.StatusTooManyRequests {
+				t.Errorf("one more call in a session got %d: %.300s", r.status, r.body)
+			}
 			modest := s.caller(t, bystanders, "otto")
 			if r := modest.modern(t, 1, call{tool: "anything", arguments: `{"anything":[` + objects[:2000*len(object)] + `1]}`}); r.text() != "something" {
 				t.Errorf("another caller got %d: %.300s", r.status, r.body)

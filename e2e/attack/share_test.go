@@ -58,32 +58,66 @@ func (s *target) hangUp(t *testing.T, sessions, calls int) (callers []*caller) {
 	return callers
 }
 
-// One caller with as many calls as it can send does not keep others from being served.
+// One caller with as many calls as it can send does not keep others from being served: neither those of other addresses nor,
+// if callers say who they are, those of the same one.
 func TestOneCallerHoldsOnlyItsShare(t *testing.T) {
 	t.Parallel()
-	s := attacked(t, "--max-in-flight-total", "512", "--max-queue", "512")
+	for what, names := range map[string]struct{ greedy, modest, from string }{
+		"an address": {"", "", bystanders}, "a principal": {"bob", "ann", attacker},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := attacked(t, "--max-in-flight-total", "512", "--max-queue", "512")
+			undisturbed := s.others(t)
+			s.hold(t, 1200, "sleep", names.greedy)
+			c := s.caller(t, names.from, names.modest)
+			for i := range 50 {
+				if r := c.modern(t, i, call{tool: "echo", arguments: `{"text":"mine"}`}); r.text() != "mine" {
+					t.Fatalf("call %d of another caller: %d %s", i, r.status, r.body)
+				}
+			}
+			for _, method := range []string{"server/discover", "tools/list"} {
+				if r := c.modern(t, 1, call{method: method}); r.Result == nil {
+					t.Errorf("%s: %d %s", method, r.status, r.body)
+				}
+			}
+			undisturbed()
+		})
+	}
+}
+
+// Of a tool that says so a caller runs no more than a number at once, however few others there are.
+func TestOneCallerHoldsNoMoreOfAToolThanItMay(t *testing.T) {
+	t.Parallel()
+	s := attacked(t)
 	undisturbed := s.others(t)
-	s.hold(t, 1200)
-	c := s.caller(t, bystanders, "")
-	for i := range 50 {
-		if r := c.modern(t, i, call{tool: "echo", arguments: `{"text":"mine"}`}); r.text() != "mine" {
-			t.Fatalf("call %d of another caller: %d %s", i, r.status, r.body)
+	s.hold(t, 20, "scarce", "")
+	rep, err := s.report()
+	running := 0
+	for _, r := range rep.Requests {
+		if r.Tool == "scarce" && r.State == "running" {
+			running++
 		}
 	}
-	for _, method := range []string{"server/discover", "tools/list"} {
-		if r := c.modern(t, 1, call{method: method}); r.Result == nil {
-			t.Errorf("%s: %d %s", method, r.status, r.body)
-		}
+	if err != nil || running != 2 {
+		t.Errorf("%v: %d calls of one caller run, want 2", err, running)
+	}
+	c := s.caller(t, bystanders, "")
+	if r := c.modern(t, 1, call{tool: "scarce", arguments: `{"ms":1,"text":"mine"}`}); r.text() != "mine" {
+		t.Errorf("another caller: %d %s", r.status, r.body)
 	}
 	undisturbed()
 }
 
-// hold makes n calls that wait, each over a connection of its own, and returns when each runs,
-// waits, or was refused. They end with the test.
-func (s *target) hold(t *testing.T, n int) {
+// hold makes n calls of a tool that sleeps, under a name or "", each over a connection of its own, and returns when each
+// runs, waits, or was refused. They end with the test.
+func (s *target) hold(t *testing.T, n int, tool, name string) {
 	t.Helper()
-	sleep := s.rawEcho(1).set("Mcp-Name", "sleep")
-	sleep.body = call{tool: "sleep", arguments: `{"ms":600000}`}.frame(1, true)
+	sleep := s.rawEcho(1).set("Mcp-Name", tool)
+	if name != "" {
+		sleep = sleep.with("Authorization: Bearer " + name)
+	}
+	sleep.body = call{tool: tool, arguments: `{"ms":600000}`}.frame(1, true)
 	for range n {
 		w := s.wire(t, attacker)
 		if _, err := io.WriteString(w, sleep.String()); err != nil {
@@ -166,6 +200,8 @@ func TestHandshakesOfAFullServerAreCheap(t *testing.T) {
 func TestAFullServerIsNotReady(t *testing.T) {
 	t.Parallel()
 	s := attacked(t, "--max-in-flight-total", "16", "--max-queue", "16", "--saturation-grace", "300ms")
+	ann := s.caller(t, bystanders, "ann")
+	task := ann.detached(t, job(600_000, 0))
 	var held []*wire
 	for i := range 32 {
 		sleep := s.rawEcho(1).set("Mcp-Name", "sleep")
@@ -196,6 +232,9 @@ func TestAFullServerIsNotReady(t *testing.T) {
 	}
 	if r := c.legacy(t, 1, call{method: "ping"}); r.Result == nil {
 		t.Errorf("ping: %d %s", r.status, r.body)
+	}
+	if r := ann.modern(t, 1, about("tasks/cancel", task, "")); r.Result == nil {
+		t.Errorf("tasks/cancel: %d %s", r.status, r.body)
 	}
 	for _, w := range held {
 		w.Close()
@@ -237,6 +276,27 @@ func TestSubscriptionsOfOneCallerLeaveRoomForOthers(t *testing.T) {
 	if first := late.next(t); late.status != http.StatusOK || first.Error != nil {
 		t.Errorf("the subscription of another caller: %d %+v", late.status, first)
 	}
+	undisturbed()
+}
+
+// One caller with as many tasks as it can start leaves room for those of others.
+func TestRunningTasksOfOneCallerLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+	s := attacked(t, "--max-running-tasks", "32")
+	undisturbed := s.others(t)
+	bob, refused := s.caller(t, attacker, "bob"), 0
+	for i := range 50 {
+		switch r := bob.modern(t, i, job(600_000, 0)); {
+		case r.limit() == "max_running_tasks" && r.status == http.StatusTooManyRequests && r.header.Get("Retry-After") != "":
+			refused++
+		case r.Result == nil || r.Result.TaskID == "":
+			t.Errorf("task %d: %d %s", i, r.status, r.body)
+		}
+	}
+	if refused < 50-32 {
+		t.Errorf("%d of 50 tasks were refused, and 32 may run", refused)
+	}
+	s.caller(t, attacker, "ann").detached(t, job(600_000, 0))
 	undisturbed()
 }
 

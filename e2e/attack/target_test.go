@@ -51,6 +51,12 @@ func attacked(t *testing.T, args ...string) *target {
 func serve(t *testing.T, program string, args ...string) *target {
 	t.Helper()
 	s := newTarget(program, append(args, "--admin-addr", "127.0.0.1:0")...)
+	s.serve(t)
+	return s
+}
+
+func (s *target) serve(t *testing.T) {
+	t.Helper()
 	s.cmd.Env = append(s.cmd.Env, "VITRINE_LOG_FORMAT=json") // which a flag overrides
 	stderr, err := s.cmd.StderrPipe()
 	if err != nil {
@@ -60,7 +66,6 @@ func serve(t *testing.T, program string, args ...string) *target {
 	s.log = readLines(stderr)
 	s.findEndpoints(t)
 	t.Cleanup(func() { s.end(t) })
-	return s
 }
 
 func newTarget(program string, args ...string) *target {
