@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -115,6 +116,11 @@ func fillStore(t *testing.T, d *drill, n int) {
 		}
 		return nil
 	})
+	d.startTask(t, 120) // as long as it runs the replica renews its lease
+	refusedLeases := func() float64 {
+		return d.metrics(t).sum("vitrine_store_operations_total", "operation", "lease", "outcome", "refused")
+	}
+	before := refusedLeases()
 	redis := redistest.Dial(t, d.store.Addr())
 	redis.Do("CONFIG SET maxmemory 1")
 	for i := range n {
@@ -132,6 +138,12 @@ func fillStore(t *testing.T, d *drill, n int) {
 			}
 		}
 	}
+	eventually(t, func() error {
+		if refusedLeases() == before {
+			return errors.New("no renewal of the lease was refused")
+		}
+		return nil
+	})
 	if n == 1 {
 		redis.Do("CONFIG SET maxmemory 0")
 	}
