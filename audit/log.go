@@ -124,6 +124,15 @@ func New(c Config) (*Log, error) {
 // Strict reports whether each call needs a place for its record.
 func (l *Log) Strict() bool { return l != nil && l.config.Strict }
 
+// MaxBytes returns the memory that the queues of all sinks take at most, in bytes. In a strict log the records of calls that
+// it has let pass may take more.
+func (l *Log) MaxBytes() int {
+	if l == nil {
+		return 0
+	}
+	return len(l.queues) * (l.config.MaxBytes + l.config.MaxRefusals*recordBytes)
+}
+
 // Reserve takes a place for a record in all queues, and reports whether there was one. The place must
 // be used with [Log.AddReserved] or given back with [Log.Release].
 func (l *Log) Reserve() bool {

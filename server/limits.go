@@ -14,6 +14,10 @@ type Limits struct {
 	// follow from it; docs/limits.md has the sum. 0 is no such figure, and in a program that
 	// package service runs, three quarters of what its container may use.
 	MaxMemory int
+	// ReservedBytes is the part of MaxMemory that the limits leave to what the program keeps besides: its
+	// own caches, the queues of an audit ([audit.Log.MaxBytes]), tokens that an authenticator remembers
+	// (MaxBytes of a resource server of package oauth). Package service reserves for those that it makes, as much as fits.
+	ReservedBytes int
 	// MaxFrameBytes bounds one message (default 4 MiB), MaxDepth its nesting (default 64).
 	MaxFrameBytes int
 	MaxDepth      int
@@ -97,8 +101,8 @@ type Limits struct {
 	MaxEvents          int
 	MaxEventBytes      int
 	MaxEventBytesTotal int
-	// MaxBodyBytesPending bounds the HTTP bodies of the process that have not arrived
-	// yet (default 256 MiB). Bodies up to 64 KiB do not count.
+	// MaxBodyBytesPending bounds the messages, and the headers of HTTP requests, that arrive or are being
+	// served (default 256 MiB). Those of up to 4 KiB do not count.
 	MaxBodyBytesPending int
 	// MaxInputRounds bounds how often one request asks the client for input (default 32);
 	// MaxStateBytes what it keeps from one round to the next: for a modern client the

@@ -57,7 +57,13 @@ func (p *process) setMemoryLimit() {
 			from = "container"
 		}
 	}
-	slog.Info("memory.budget", "max_memory", most, "container_bytes", p.container, "go_limit_from", from)
+	l := p.srv.Limits()
+	if needed := reservedBytes(&p.cfg, p.access, l); needed > l.ReservedBytes {
+		slog.Warn("memory.reserved", "max_memory", most, limits.NameReservedBytes, l.ReservedBytes, "needed", needed,
+			"problem", "the queues of the audit, verified tokens, signals to other replicas and the flight recorder can take more than is left to them",
+			"remedy", "a larger max_memory, or less of these")
+	}
+	slog.Info("memory.budget", "max_memory", most, limits.NameReservedBytes, l.ReservedBytes, "container_bytes", p.container, "go_limit_from", from)
 }
 
 // containerMemory returns the memory that the control groups of the process allow it, in bytes; 0

@@ -1,15 +1,21 @@
 package service
 
 import (
+	"bytes"
+	"encoding/base64"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
+	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -126,6 +132,54 @@ func TestGoMemoryLimit(t *testing.T) {
 			if tt.warned {
 				require.Contains(t, log.String(), fmt.Sprintf("max_memory=%d container_bytes=%d", srv.Limits().MaxMemory, tt.container))
 			}
+		})
+	}
+}
+
+// What the audit, tokens, signals and the flight recorder may take is left to them, unless the operator says what is.
+func TestMemoryIsReserved(t *testing.T) {
+	defer func(before *slog.Logger) { slog.SetDefault(before) }(slog.Default())
+	key := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(key, []byte(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), 32))), 0o600))
+	everything := []string{
+		"--audit-file", filepath.Join(t.TempDir(), "audit"), "--oauth-issuer", "https://issuer.example", "--oauth-resource", "https://mcp.example/mcp",
+		"--store", "redis://127.0.0.1:1", "--state-keys-file", key, "--flight-recorder", "--flight-bytes", "1048576", "--flight-keep", "3",
+	}
+	const all = 32<<20 + 4096*640 + 16<<20 + 10_000*256 + 512<<10 + 1024*20<<10 + 3<<20
+	for name, tt := range map[string]struct {
+		args        []string
+		needs, want int
+	}{
+		"nothing":              {[]string{"--max-memory", "1073741824"}, 0, 0},
+		"everything":           {append([]string{"--max-memory", "1073741824"}, everything...), all, all},
+		"as the operator says": {append([]string{"--max-memory", "1073741824", "--reserved-bytes", "77"}, everything...), all, 77},
+		"without a figure":     {everything, all, all},
+		"what fits":            {append([]string{"--max-memory", "209715200"}, everything...), all, 11 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOptions([]Option{WithArgs(tt.args)})
+			cfg, _, err := o.load(mcp.Implementation{Name: "reserved", Version: "1"})
+			require.NoError(t, err)
+			a, err := openAccess(&cfg, "")
+			require.NoError(t, err)
+			defer a.closeWithin(time.Second)
+			e := &Env{Info: mcp.Implementation{Name: "reserved", Version: "1"}, configured: cfg, access: a}
+			srv, err := e.NewServer()
+			require.NoError(t, err)
+			l := limits.Limits(srv.Limits())
+			require.InDelta(t, tt.want, l.ReservedBytes, 1<<20)
+			if l.MaxMemory != 0 {
+				require.LessOrEqual(t, l.Memory(), l.MaxMemory/4*3)
+			}
+			require.NoError(t, e.configure(srv), "it may be called again")
+			require.Equal(t, l, limits.Limits(srv.Limits()))
+
+			var log syncLog
+			slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+			o.getenv = func(string) string { return "set" } // GOMEMLIMIT
+			(&process{srv: srv, options: o, cfg: cfg, access: a}).setMemoryLimit()
+			short := l.MaxMemory != 0 && l.ReservedBytes < tt.needs
+			require.Equal(t, short, log.count("msg=memory.reserved") == 1, log.String())
 		})
 	}
 }

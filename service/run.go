@@ -141,9 +141,10 @@ func (e *Env) NewServer(opts ...server.Option) (*server.Server, error) {
 }
 
 // limits returns the limits of a server with those of the operator. If nobody has said how much
-// memory there is, the container does.
+// memory there is, the container does, and if nobody has said what is reserved of it, the configuration.
 func (e *Env) limits(srv *server.Server) server.Limits {
-	return withMemory(e.configured.limits(srv.ConfiguredLimits()), e.container)
+	l := withMemory(e.configured.limits(srv.ConfiguredLimits()), e.container)
+	return withReserved(l, reservedBytes(&e.configured, e.access, l))
 }
 
 // configure sets the operator's settings on a server. It may be called again.

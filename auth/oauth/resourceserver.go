@@ -85,6 +85,20 @@ func New(cfg Config) (*ResourceServer, error) {
 	return s, nil
 }
 
+// MaxBytes returns the memory that callers can make the server hold, in bytes: verified tokens, addresses with failures, and
+// what issuers answer.
+func (s *ResourceServer) MaxBytes() int {
+	l := s.cfg.Limits
+	documents := len(s.cfg.Issuers)
+	if s.cfg.Introspection != nil {
+		documents += l.MaxIntrospections
+	}
+	return l.MaxTokenCacheBytes + l.MaxAuthAddresses*addressBytes + documents*l.MaxIssuerBytes
+}
+
+// addressBytes is what an address with failures takes.
+const addressBytes = 256
+
 // Close ends the goroutines of the server and waits for them. Tokens that need no request to an
 // issuer are verified all the same afterwards.
 func (s *ResourceServer) Close() error {

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -204,6 +205,9 @@ func TestMemoryLimit(t *testing.T) {
 		bytes := int(c.Resources.Limits.Memory().AsApproximateFloat64()) * 3 / 4
 		require.Equal(t, want == "", server.Limits{MaxMemory: bytes}.Check() != nil, limit)
 	}
+	page, err := os.ReadFile("../kubernetes/README.md")
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(strings.Fields(string(page)), " "), "With a memory limit below 229Mi the server starts with its least limits")
 	none := serverContainer(t, rendered(t, Values{"resources": Values{"limits": nil}}))
 	require.NotContains(t, envOf(none), "VITRINE_MAX_MEMORY")
 	own := serverContainer(t, rendered(t, Values{"settings": Values{"max-memory": 300000000}}))

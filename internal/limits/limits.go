@@ -15,7 +15,7 @@ import (
 // mean, and is converted to this type: the compiler holds the two together. The zero value
 // of a field stands for its default; see [All].
 type Limits struct {
-	MaxMemory                                                    int
+	MaxMemory, ReservedBytes                                     int
 	MaxFrameBytes, MaxDepth, MaxBatch                            int
 	MaxInFlight, MaxInFlightTotal                                int
 	MaxInFlightPerCaller, MaxInFlightControl                     int

@@ -80,9 +80,9 @@ func (l Limits) cost(p Part) int {
 	return p.Cost
 }
 
-// Memory returns how much memory the limits allow all parts to hold, with FixedBytes.
+// Memory returns how much memory the limits allow all parts to hold, with FixedBytes and ReservedBytes.
 func (l Limits) Memory() int {
-	sum := FixedBytes
+	sum := FixedBytes + min(l.ReservedBytes, math.MaxInt/16)
 	for _, p := range parts {
 		sum += l.Bytes(p)
 	}
@@ -174,7 +174,9 @@ func (l *Limits) fit() {
 }
 
 // partBytes returns how much of MaxMemory the parts may take.
-func (l *Limits) partBytes() int { return l.MaxMemory - l.MaxMemory/reserved - FixedBytes }
+func (l *Limits) partBytes() int {
+	return l.MaxMemory - l.MaxMemory/reserved - FixedBytes - min(l.ReservedBytes, math.MaxInt/16)
+}
 
 // fits reports whether all parts together fit into MaxMemory. The limits must have their defaults.
 func (l Limits) fits() bool { return l.Memory() <= l.MaxMemory-l.MaxMemory/reserved }
@@ -214,6 +216,7 @@ func (l Limits) checkMemory() error {
 			set = append(set, fmt.Sprintf("%s (%d)", name, value))
 		}
 	}
+	add(NameReservedBytes)
 	add(NameFrameBytes) // the limits in bytes have room for two messages of that size
 	for _, p := range parts {
 		add(p.Limit)

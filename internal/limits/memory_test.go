@@ -59,6 +59,7 @@ func TestAdviceAboutMemoryWorks(t *testing.T) {
 		{MaxMemory: 157 << 20},
 		{MaxMemory: 384 << 20, MaxConnections: 16_384},
 		{MaxMemory: 512 << 20, MaxFrameBytes: 64 << 20},
+		{MaxMemory: 512 << 20, ReservedBytes: 300 << 20},
 		{MaxMemory: 1 << 30, MaxTaskBytes: 900 << 20, MaxSessions: 7},
 	} {
 		err := l.Check()
@@ -90,6 +91,7 @@ func TestMemoryTable(t *testing.T) {
 	for _, p := range Parts() {
 		row(p.Name, "`"+p.Limit+"`", bytesText(p.Cost), mib(byDefault.Bytes(p)), mib(small.Bytes(p)))
 	}
+	row("what the program keeps besides", "`reserved_bytes`", "1 byte", mib(byDefault.ReservedBytes), mib(small.ReservedBytes))
 	row("the rest of the process", "", "", mib(FixedBytes), mib(FixedBytes))
 	row("sum", "", "", mib(byDefault.Memory()), mib(small.Memory()))
 	row("left to handlers and garbage", "", "", "", mib(small.MaxMemory-small.Memory()))
