@@ -138,19 +138,24 @@ func (l *connections) add(c net.Conn, caller *share.Caller) *connection {
 }
 
 // evictPause is the least time between two looks at all connections, so that a flood of new ones
-// does not pay for each.
-const evictPause = 5 * time.Millisecond
+// does not pay for each, and greedyPause that for callers who have their share already. Those of such a caller take the places of
+// its own ones, and a flood that opens each of them again as soon as it is closed would go on as fast as the server can.
+const evictPause, greedyPause = 5 * time.Millisecond, 100 * time.Millisecond
 
 // evict closes idle connections, and reports whether there were any. It closes several, because
 // it has to look at all connections.
 func (l *connections) evict(newcomer *share.Caller) bool {
+	has, pause := l.places.Held(newcomer), evictPause
+	if has*l.places.Usage().Holders >= l.size {
+		pause = greedyPause
+	}
 	type candidate struct {
 		*connection
 		since int64 // its idle then
 	}
 	var idle []candidate
 	l.mu.Lock()
-	if now := time.Now(); now.Sub(l.looked) >= evictPause {
+	if now := time.Now(); now.Sub(l.looked) >= pause {
 		l.looked = now
 		for c := range l.open {
 			if since := c.idle.Load(); since != 0 {
@@ -159,7 +164,6 @@ func (l *connections) evict(newcomer *share.Caller) bool {
 		}
 	}
 	l.mu.Unlock()
-	has := l.places.Held(newcomer)
 	idle = slices.DeleteFunc(idle, func(c candidate) bool { return l.places.Held(c.caller) < has })
 	slices.SortFunc(idle, func(a, b candidate) int { return cmp.Compare(a.since, b.since) })
 	closed := false

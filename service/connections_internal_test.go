@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -66,15 +67,15 @@ func dial(t *testing.T, l net.Listener) net.Conn {
 // A flood of connections closes idle ones. New callers are still served.
 func TestIdleConnectionsMakeRoomForNewOnes(t *testing.T) {
 	l, reached := serveConnections(t, 64, time.Hour, nil)
-	for range 300 {
+	for range 80 {
 		c := dial(t, l)
 		for ask(c, "/") != nil { // refused while the listener does not look again
-			time.Sleep(evictPause)
+			time.Sleep(greedyPause)
 			c = dial(t, l)
 		}
 		require.LessOrEqual(t, l.places.Usage().Used, 64)
 	}
-	require.GreaterOrEqual(t, reached.Load(), int64(300-64))
+	require.GreaterOrEqual(t, reached.Load(), int64(80-64))
 }
 
 // A connection that serves a request is not closed, and without idle ones a new one is.
@@ -105,6 +106,47 @@ func TestBusyConnectionsAreNotClosed(t *testing.T) {
 	}
 }
 
+// opened adds a connection that is idle since a time.
+func (l *connections) opened(t *testing.T, address string, idleSince int64) *connection {
+	server, client := net.Pipe()
+	t.Cleanup(func() { client.Close() })
+	caller := l.table.Get(share.KeyOf(nil, share.AddrOf(address)))
+	require.True(t, l.places.TryAcquire(caller))
+	c := l.add(server, caller)
+	c.idle.Store(idleSince)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// Idle connections make room at once for those of a caller that has less than its share, and seldom for more of one that has
+// it already.
+func TestConnectionsOfOneCallerSeldomReplaceEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newConnections(nil, 640, time.Hour, func(string) {})
+		for i := range 500 {
+			l.opened(t, "192.0.2.1:1", int64(i+1))
+		}
+		caller := func(address string) *share.Caller {
+			c := l.table.Get(share.KeyOf(nil, share.AddrOf(address)))
+			t.Cleanup(c.Release)
+			return c
+		}
+		greedy, modest := caller("192.0.2.1:1"), caller("192.0.2.2:1")
+		l.opened(t, "192.0.2.2:1", 501)
+		time.Sleep(time.Hour)
+		require.True(t, l.evict(greedy))
+		time.Sleep(evictPause)
+		require.False(t, l.evict(greedy))
+		require.True(t, l.evict(modest))
+		require.False(t, l.evict(modest), "there are places from the look before")
+		time.Sleep(greedyPause - 1)
+		require.False(t, l.evict(greedy))
+		time.Sleep(1)
+		require.True(t, l.evict(greedy))
+		require.Equal(t, 501-3*(1+640/64), l.places.Usage().Used)
+	})
+}
+
 // A connection that gets a request after it was chosen to be closed is not closed.
 func TestConnectionsThatBecomeBusyAreNotClosed(t *testing.T) {
 	const size = 64 // two connections are closed at once
@@ -114,18 +156,8 @@ func TestConnectionsThatBecomeBusyAreNotClosed(t *testing.T) {
 		reached++
 		noteState(second, http.StateActive) // while the first one is closed
 	})
-	open := func(idleSince int64) *connection {
-		server, client := net.Pipe()
-		t.Cleanup(func() { client.Close() })
-		caller := l.table.Get(share.KeyOf(nil, share.AddrOf("192.0.2.1:1")))
-		require.True(t, l.places.TryAcquire(caller))
-		c := l.add(server, caller)
-		c.idle.Store(idleSince)
-		t.Cleanup(func() { c.Close() })
-		return c
-	}
-	first := open(1)
-	second = open(2)
+	first := l.opened(t, "192.0.2.1:1", 1)
+	second = l.opened(t, "192.0.2.1:1", 2)
 	newcomer := l.table.Get(share.KeyOf(nil, share.AddrOf("192.0.2.2:1")))
 	defer newcomer.Release()
 	require.True(t, l.evict(newcomer))
