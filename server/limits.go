@@ -42,9 +42,9 @@ type Limits struct {
 	MaxQueue           int
 	MaxQueuePerSession int
 	// MaxTurns bounds how many goroutines do work that takes processor time for callers at once: a
-	// message is decoded and admitted, a large answer is encoded (default: GOMAXPROCS). The callers
-	// take turns, so that one with many connections has no more of the processors than another one.
-	// Handlers need no turn. A message that has waited for RequestTimeout is refused.
+	// message is decoded and admitted, a large answer is encoded (default: GOMAXPROCS, and one less while
+	// several callers want one). The callers take turns, so that one with many connections has no more
+	// of the processors than another one. Handlers need no turn. A message that has waited for RequestTimeout is refused.
 	MaxTurns int
 	// MaxUnread bounds the modern HTTP exchanges of the process whose answer waits for
 	// its reader (default 16 384). They hold no slot any more.

@@ -30,7 +30,7 @@ func newShares(l *limits.Limits) shares {
 		callers: t, slots: t.Pool(l.MaxInFlightTotal).Cap(l.MaxInFlightPerCaller), control: t.Pool(l.MaxInFlightControl),
 		waiting: share.NewQueue(l.MaxQueue), subscriptions: t.Pool(l.MaxSubscriptions), subscribed: t.Pool(l.MaxSubscribedBytes), running: t.Pool(l.MaxRunningTasks),
 		places: t.Pool(l.MaxSessions), unread: t.Count(l.MaxUnread), evictions: newEvictions(l.MaxSessions),
-		bodies: t.Bytes(int64(l.MaxBodyBytesPending), nil), values: t.Bytes(int64(l.MaxArgumentBytesTotal), nil), turns: t.Turns(maxTurns(l), turnSlice),
+		bodies: t.Bytes(int64(l.MaxBodyBytesPending), nil), values: t.Bytes(int64(l.MaxArgumentBytesTotal), nil), turns: newTurns(t, l),
 	}
 }
 

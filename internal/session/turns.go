@@ -16,12 +16,12 @@ import (
 // one goroutine run.
 const turnSlice = 10 * time.Millisecond
 
-// maxTurns returns how many turns there are.
-func maxTurns(l *limits.Limits) int {
+// newTurns returns the turns of the callers of a table.
+func newTurns(t *share.Table, l *limits.Limits) *share.Turns {
 	if l.MaxTurns > 0 {
-		return l.MaxTurns
+		return t.Turns(l.MaxTurns, turnSlice)
 	}
-	return runtime.GOMAXPROCS(0)
+	return t.Turns(runtime.GOMAXPROCS(0), turnSlice).SpareOne()
 }
 
 // TakeTurn takes a turn for a message of a caller, see [share.Turns]. It waits at most for

@@ -23,6 +23,7 @@ import (
 // the only caller: nobody else can reach such a process.
 type Pool struct {
 	size, reserve int
+	spared        int // slots that stay free while several callers hold or want one
 	perCaller     int // what one caller may hold at most; 0 is no bound
 	index         int // of the account in each Caller; -1: accounts are in others
 
@@ -166,7 +167,7 @@ func (p *Pool) mayEnter(c *Caller, a *account, n int) bool {
 func (p *Pool) allows(c *Caller, a *account, n int) bool {
 	free := p.size - p.used
 	switch {
-	case n > free, p.perCaller > 0 && a.held+n > p.perCaller:
+	case n > free, p.perCaller > 0 && a.held+n > p.perCaller, n > free-p.spared && !p.alone(a):
 		return false
 	case free-n >= p.reserve || a.held == 0:
 		return true
@@ -174,6 +175,11 @@ func (p *Pool) allows(c *Caller, a *account, n int) bool {
 		return true // it holds all that is held
 	}
 	return a.held+n <= p.size/(p.holders+1) && a.held+n <= free/4
+}
+
+// alone reports whether no other caller holds slots or waits for one. The caller must hold p.mu.
+func (p *Pool) alone(a *account) bool {
+	return p.holders == min(a.held, 1) && (len(p.waiting) == 0 || len(p.waiting) == 1 && p.waiting[0] == a)
 }
 
 func (p *Pool) take(a *account, n int) {

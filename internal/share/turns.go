@@ -50,6 +50,19 @@ type TurnWaits struct {
 // ErrNoTurn is the error of a wait that took too long.
 var ErrNoTurn = errors.New("share: no turn in time")
 
+// SpareOne keeps one of several turns free while more than one caller holds or wants one, and returns t. It must be called
+// before the first Take.
+//
+// So that many turns are one for each processor, and one of these then has time to ask the kernel what has come over the
+// connections. While all are busy the Go runtime asks once in 10 ms, and callers with one message are heard of that late. The
+// plain version is to leave this out: docs/limits.md has the figures of both.
+func (t *Turns) SpareOne() *Turns {
+	if t.pool.size > 1 {
+		t.pool.spared = 1
+	}
+	return t
+}
+
 // Take takes a turn for a caller, and waits for it at most for patience. u must not be held; its owner
 // must call [Turn.Give], and have a reference to the caller until then. Take returns the cause of ctx
 // if that ends first, or ErrNoTurn. Then u is not held.

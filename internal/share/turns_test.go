@@ -37,6 +37,47 @@ func TestLoneCallerTakesAllTurns(t *testing.T) {
 	})
 }
 
+// While several callers hold or want turns, one of them stays free. It is for nobody, and a lone caller has it.
+func TestOneTurnIsSpared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		callers := NewTable()
+		turns := callers.Turns(3, time.Hour).SpareOne()
+		first, second := callerAt(callers, 1), callerAt(callers, 2)
+		var all []*Turn
+		for range 3 {
+			all = append(all, take(t, turns, first))
+		}
+		require.Equal(t, Usage{Size: 3, Used: 3, Holders: 1}, turns.Usage())
+		got := make(chan *Turn, 10)
+		want := func(c *Caller) { got <- take(t, turns, c) }
+		go want(second)
+		synctest.Wait()
+		all[0].Give()
+		synctest.Wait()
+		require.Empty(t, got, "two are held, and the third is spared")
+		all[1].Give()
+		synctest.Wait()
+		require.Len(t, got, 1)
+		go want(first)
+		go want(second)
+		synctest.Wait()
+		require.Len(t, got, 1)
+		require.Equal(t, Usage{Size: 3, Used: 2, Holders: 2, Waiting: 2, Waiters: 2}, turns.Usage())
+		(<-got).Give() // the second caller's
+		synctest.Wait()
+		require.Len(t, got, 1, "its other one")
+		(<-got).Give()
+		synctest.Wait()
+		require.Len(t, got, 1, "the first one is alone")
+		require.Equal(t, Usage{Size: 3, Used: 2, Holders: 1}, turns.Usage())
+		require.NotNil(t, take(t, turns, first), "and may take all")
+
+		lone := NewTable().Turns(1, time.Hour).SpareOne()
+		take(t, lone, first)
+		require.Equal(t, 1, lone.Usage().Used, "the only one is not spared")
+	})
+}
+
 // A hundred goroutines of one caller wait when one of another caller comes. It is next.
 func TestTurnsGoRoundTheCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
