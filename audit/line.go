@@ -143,5 +143,5 @@ const recordBytes = 640
 // size returns about how many bytes a record takes in a queue. Texts that it shares with others, such
 // as those of its principal, are not counted.
 func (r *Record) size() int {
-	return recordBytes + len(r.RequestID) + len(r.Target) + len(r.redacted) + len(r.Reason)
+	return recordBytes + len(r.Operation) + len(r.RequestID) + len(r.Target) + len(r.redacted) + len(r.Reason)
 }

@@ -4,36 +4,45 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// A full queue takes no more than MaxBytes says.
+// Full queues take no more than MaxBytes says, whichever text of a record is long.
 func TestFullQueuesFitIntoTheirBytes(t *testing.T) {
-	for name, text := range map[string]int{"many small records": 20, "large records": 2000} {
+	long := func(i int) string { return fmt.Sprint(strings.Repeat("x", 2000), i) }
+	for name, record := range map[string]func(i int) Record{
+		"small records":   func(i int) Record { return called(fmt.Sprint(i)) },
+		"long targets":    func(i int) Record { return called(long(i)) },
+		"long operations": func(i int) Record { r := called("x"); r.Operation = long(i); return r },
+		"long ids":        func(i int) Record { r := called("x"); r.RequestID = long(i); return r },
+	} {
 		t.Run(name, func(t *testing.T) {
 			gate := make(chan struct{})
-			hangs := func(_ context.Context, entries []Entry) (int, error) {
+			sink := &memory{}
+			sink.instead = func(_ context.Context, entries []Entry) (int, error) {
 				<-gate
 				return len(entries), nil
 			}
-			one, two := &memory{name: "one"}, &memory{name: "two"}
-			one.instead, two.instead = hangs, hangs
+			refused := slices.Repeat([]Record{called("x")}, 8<<10)
 			before := heap()
-			l := newLog(t, Config{Sinks: []Sink{one, two}})
+			l := newLog(t, Config{Sinks: []Sink{sink}})
+			t.Cleanup(func() {
+				close(gate)
+				require.NoError(t, l.Close(context.WithoutCancel(t.Context())))
+			})
 			for i := 0; l.Stats()[0].Lost[LostFull] == 0; i++ {
-				r := called(strings.Repeat("x", text))
-				r.RequestID = fmt.Sprint(strings.Repeat("y", text), i)
-				l.Add(r)
+				l.Add(record(i))
 			}
+			l.queues[0].addRefusals(refused)
 			took := heap() - before
 			t.Logf("%d records take %.1f MiB of %.1f", l.Stats()[0].Waiting, float64(took)/(1<<20), float64(l.MaxBytes())/(1<<20))
 			require.LessOrEqual(t, took, l.MaxBytes())
-			require.Greater(t, took, l.MaxBytes()/3)
-			close(gate)
-			require.NoError(t, l.Close(t.Context()))
+			require.Greater(t, took, l.MaxBytes()/2)
+			runtime.KeepAlive(refused)
 		})
 	}
 }

@@ -14,9 +14,10 @@ type Limits struct {
 	// follow from it; docs/limits.md has the sum. 0 is no such figure, and in a program that
 	// package service runs, three quarters of what its container may use.
 	MaxMemory int
-	// ReservedBytes is the part of MaxMemory that the limits leave to what the program keeps besides: its
+	// ReservedBytes is the part of MaxMemory that the limits leave to what else the program keeps (default 0): its
 	// own caches, the queues of an audit ([audit.Log.MaxBytes]), tokens that an authenticator remembers
-	// (MaxBytes of a resource server of package oauth). Package service reserves for those that it makes, as much as fits.
+	// (MaxBytes of a resource server of package oauth). Package service adds what it makes itself needs, as
+	// much as fits.
 	ReservedBytes int
 	// MaxFrameBytes bounds one message (default 4 MiB), MaxDepth its nesting (default 64).
 	MaxFrameBytes int

@@ -137,16 +137,19 @@ func (l *connections) add(c net.Conn, caller *share.Caller) *connection {
 	return wrapped
 }
 
-// evictPause is the least time between two looks at all connections, so that a flood of new ones
-// does not pay for each, and greedyPause that for callers who have their share already. Those of such a caller take the places of
-// its own ones, and a flood that opens each of them again as soon as it is closed would go on as fast as the server can.
-const evictPause, greedyPause = 5 * time.Millisecond, 100 * time.Millisecond
+const (
+	// evictPause is the least time between two looks at all connections, so that a flood of new ones does not pay for each.
+	evictPause = 5 * time.Millisecond
+	// greedyPause is that time for callers who hold an equal share or more. Their new connections take the places of their
+	// own old ones. A flood of callers that connect again as soon as they are closed would go on as fast as the server can.
+	greedyPause = 100 * time.Millisecond
+)
 
 // evict closes idle connections, and reports whether there were any. It closes several, because
 // it has to look at all connections.
 func (l *connections) evict(newcomer *share.Caller) bool {
 	has, pause := l.places.Held(newcomer), evictPause
-	if has*l.places.Usage().Holders >= l.size {
+	if has*(l.places.Usage().Holders+1) >= l.size {
 		pause = greedyPause
 	}
 	type candidate struct {

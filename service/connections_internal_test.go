@@ -138,7 +138,7 @@ func TestConnectionsOfOneCallerSeldomReplaceEachOther(t *testing.T) {
 		time.Sleep(evictPause)
 		require.False(t, l.evict(greedy))
 		require.True(t, l.evict(modest))
-		require.False(t, l.evict(modest), "there are places from the look before")
+		require.False(t, l.evict(modest), "it has just looked")
 		time.Sleep(greedyPause - 1)
 		require.False(t, l.evict(greedy))
 		time.Sleep(time.Nanosecond)

@@ -58,10 +58,10 @@ func (p *process) setMemoryLimit() {
 		}
 	}
 	l := p.srv.Limits()
-	if needed := reservedBytes(&p.cfg, p.access, l); needed > l.ReservedBytes {
+	if needed := p.own + reservedBytes(&p.cfg, p.access, l); needed > l.ReservedBytes {
 		slog.Warn("memory.reserved", "max_memory", most, limits.NameReservedBytes, l.ReservedBytes, "needed", needed,
 			"problem", "the queues of the audit, verified tokens, signals to other replicas and the flight recorder can take more than is left to them",
-			"remedy", "a larger max_memory, or less of these")
+			"remedy", "a larger max_memory, less of these, or a smaller reserved_bytes if it is set")
 	}
 	slog.Info("memory.budget", "max_memory", most, limits.NameReservedBytes, l.ReservedBytes, "container_bytes", p.container, "go_limit_from", from)
 }

@@ -136,7 +136,7 @@ func TestGoMemoryLimit(t *testing.T) {
 	}
 }
 
-// What the audit, tokens, signals and the flight recorder may take is left to them, unless the operator says what is.
+// The limits leave room for the audit, tokens, signals and the flight recorder, beside what the operator reserves.
 func TestMemoryIsReserved(t *testing.T) {
 	defer func(before *slog.Logger) { slog.SetDefault(before) }(slog.Default())
 	key := filepath.Join(t.TempDir(), "key")
@@ -145,16 +145,25 @@ func TestMemoryIsReserved(t *testing.T) {
 		"--audit-file", filepath.Join(t.TempDir(), "audit"), "--oauth-issuer", "https://issuer.example", "--oauth-resource", "https://mcp.example/mcp",
 		"--store", "redis://127.0.0.1:1", "--state-keys-file", key, "--flight-recorder", "--flight-bytes", "1048576", "--flight-keep", "3",
 	}
-	const all = 32<<20 + 4096*640 + 16<<20 + 10_000*256 + 512<<10 + 1024*20<<10 + 3<<20
+	const all = 32<<20 + 4096*640 + 16<<20 + 10_000*256 + 512<<10 + 1024*20<<10 + 5<<20
+	flight := []string{"--flight-recorder", "--flight-bytes", "262144", "--flight-keep", "1"}
+	memory := func(bytes int, more ...string) []string {
+		return append([]string{"--max-memory", fmt.Sprint(bytes)}, more...)
+	}
+	least := limits.Limits{}.LeastMemory()
 	for name, tt := range map[string]struct {
 		args        []string
 		needs, want int
 	}{
-		"nothing":              {[]string{"--max-memory", "1073741824"}, 0, 0},
-		"everything":           {append([]string{"--max-memory", "1073741824"}, everything...), all, all},
-		"as the operator says": {append([]string{"--max-memory", "1073741824", "--reserved-bytes", "77"}, everything...), all, 77},
-		"without a figure":     {everything, all, all},
-		"what fits":            {append([]string{"--max-memory", "209715200"}, everything...), all, 11 << 20},
+		"nothing":                  {memory(1 << 30), 0, 0},
+		"everything":               {memory(1<<30, everything...), all, all},
+		"more":                     {memory(1<<30, append(everything, "--reserved-bytes", "77")...), 77 + all, 77 + all},
+		"without max_memory":       {everything, all, all},
+		"as many MiB as fit":       {memory(200<<20, everything...), all, 11 << 20},
+		"none fits":                {memory(least, everything...), all, 0},
+		"less than a MiB":          {memory(1<<30, flight...), 768 << 10, 768 << 10},
+		"less than a MiB, no room": {memory(least, append(flight, "--flight-keep", "10")...), 3 << 20, 0},
+		"no admin listener":        {memory(1<<30, append(flight, "--admin-addr", "off")...), 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOptions([]Option{WithArgs(tt.args)})
@@ -167,7 +176,7 @@ func TestMemoryIsReserved(t *testing.T) {
 			srv, err := e.NewServer()
 			require.NoError(t, err)
 			l := limits.Limits(srv.Limits())
-			require.InDelta(t, tt.want, l.ReservedBytes, 1<<20)
+			require.Equal(t, tt.want, l.ReservedBytes)
 			if l.MaxMemory != 0 {
 				require.LessOrEqual(t, l.Memory(), l.MaxMemory/4*3)
 			}
@@ -177,9 +186,24 @@ func TestMemoryIsReserved(t *testing.T) {
 			var log syncLog
 			slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 			o.getenv = func(string) string { return "set" } // GOMEMLIMIT
-			(&process{srv: srv, options: o, cfg: cfg, access: a}).setMemoryLimit()
-			short := l.MaxMemory != 0 && l.ReservedBytes < tt.needs
+			(&process{srv: srv, options: o, cfg: cfg, access: a, own: e.own}).setMemoryLimit()
+			short := l.MaxMemory != 0 && tt.want < tt.needs
 			require.Equal(t, short, log.count("msg=memory.reserved") == 1, log.String())
 		})
 	}
+}
+
+// What a program itself reserves stays, and what the configuration needs comes to it once.
+func TestProgramsReserveMemory(t *testing.T) {
+	cfg := Config{Flight: FlightConfig{On: true, Bytes: 1 << 20, Keep: 1}, AdminAddr: "127.0.0.1:0"}
+	e := &Env{Info: mcp.Implementation{Name: "reserved", Version: "1"}, configured: cfg, container: 1 << 30}
+	srv, err := e.NewServer(server.WithLimits(server.Limits{ReservedBytes: 5 << 20}))
+	require.NoError(t, err)
+	for range 2 {
+		require.Equal(t, 8<<20, srv.Limits().ReservedBytes)
+		require.NoError(t, e.configure(srv))
+	}
+	require.NoError(t, srv.SetLimits(server.Limits{ReservedBytes: 6 << 20}))
+	require.NoError(t, e.configure(srv))
+	require.Equal(t, 9<<20, srv.Limits().ReservedBytes)
 }

@@ -15,8 +15,9 @@ type process struct {
 	srv     *server.Server
 	cfg     Config
 	signals *signals
-	// container is how many bytes of memory the container allows; 0 is no limit.
-	container int
+	// container is how many bytes of memory the container allows; 0 is no limit. own is what the program or the operator
+	// has reserved of max_memory.
+	container, own int
 
 	endpoint  *endpoint    // nil in stdio mode
 	adminHTTP *http.Server // nil if it is off

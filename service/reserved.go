@@ -11,14 +11,15 @@ import (
 const signalBytes = 20 << 10
 
 // reservedBytes returns the memory that those parts of the process may take whose bounds are not of the
-// server: the queues of the audit, verified tokens, signals to other replicas, and snapshots of the flight recorder.
+// server: the queues of the audit, verified tokens, signals to other replicas, and the flight recorder with its
+// snapshots, its window, and the snapshot that is just written.
 func reservedBytes(cfg *Config, a *access, l server.Limits) int {
 	n := a.maxBytes()
 	if cfg.Store != "" {
 		n += limits.Limits(l).WithDefaults().MaxPendingSignals * signalBytes
 	}
-	if f := cfg.Flight; f.On {
-		n += f.Bytes * f.Keep
+	if f := cfg.Flight; f.On && !cfg.adminOff() {
+		n += f.Bytes * (f.Keep + 2)
 	}
 	return n
 }
@@ -34,19 +35,20 @@ func (a *access) maxBytes() (n int) {
 	return n + a.audit.MaxBytes()
 }
 
-// withReserved returns limits that leave n bytes of their MaxMemory to such parts, unless they say themselves how much
-// they leave. If not all of it fits they leave as much as does, in MiB: a limit that was set is never an error because of it.
+// withReserved returns limits that reserve n bytes more, or as many MiB of them as fit: the program may be started with any
+// limits with which it could be started without them.
 func withReserved(l server.Limits, n int) server.Limits {
-	if l.ReservedBytes != 0 || n <= 0 || l.Check() != nil {
+	if n <= 0 || l.Check() != nil {
 		return l
 	}
-	all := l
-	if all.ReservedBytes = n; all.Check() == nil {
-		return all
+	own := l.ReservedBytes
+	if l.ReservedBytes = own + n; l.Check() == nil {
+		return l
 	}
-	l.ReservedBytes = (sort.Search(n>>20, func(mib int) bool {
-		all.ReservedBytes = mib << 20
-		return all.Check() != nil
-	}) - 1) << 20
+	tooMuch := sort.Search(n>>20+1, func(mib int) bool { // at least 1: own alone fits
+		l.ReservedBytes = own + mib<<20
+		return l.Check() != nil
+	})
+	l.ReservedBytes = own + (tooMuch-1)<<20
 	return l
 }

@@ -94,6 +94,7 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 	if err := env.configure(srv); err != nil {
 		return errors.Join(err, srv.Shutdown(ctx))
 	}
+	p.own = env.own
 	if err := useStore(ctx, &cfg, srv, slog.Default()); err != nil {
 		return errors.Join(err, srv.Shutdown(ctx))
 	}
@@ -122,6 +123,10 @@ type Env struct {
 	keyFile    *keyFile // that they come from; nil if there is none
 	container  int      // bytes of memory that the container allows; 0 is no limit
 	access     *access
+
+	// When the limits were set last, own was what the program or the operator had reserved, and reserved that with what
+	// the configuration needs.
+	own, reserved int
 }
 
 // NewServer returns a server with e.Info. The limits and state keys of the operator replace those of
@@ -141,10 +146,18 @@ func (e *Env) NewServer(opts ...server.Option) (*server.Server, error) {
 }
 
 // limits returns the limits of a server with those of the operator. If nobody has said how much
-// memory there is, the container does, and if nobody has said what is reserved of it, the configuration.
+// memory there is, the container does. What the configuration needs is reserved beside what the program or the
+// operator has reserved.
 func (e *Env) limits(srv *server.Server) server.Limits {
-	l := withMemory(e.configured.limits(srv.ConfiguredLimits()), e.container)
-	return withReserved(l, reservedBytes(&e.configured, e.access, l))
+	l := e.configured.limits(srv.ConfiguredLimits())
+	if l.ReservedBytes == e.reserved {
+		l.ReservedBytes = e.own // the limits have been set before
+	}
+	e.own = l.ReservedBytes
+	l = withMemory(l, e.container)
+	l = withReserved(l, reservedBytes(&e.configured, e.access, l))
+	e.reserved = l.ReservedBytes
+	return l
 }
 
 // configure sets the operator's settings on a server. It may be called again.

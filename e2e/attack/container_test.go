@@ -16,22 +16,25 @@ import (
 // containerBytes is what a container allows of which boundedMemory, three quarters, is the server's.
 const containerBytes = boundedMemory / 3 * 4
 
-// contained starts a server that may take containerBytes, in a control group that says so. Where the test may not make
-// one, as without the rights of root, a flag of the server says what it would find there.
+// contained starts a server in a control group that allows containerBytes. Where the test may not make one, as without the
+// rights of root, the server gets a flag instead, with what would follow from the group.
 func contained(t *testing.T) *target {
 	t.Helper()
+	patient := []string{"--body-timeout", "5m", "--write-timeout", "5m"} // so that what is held stays until all is checked
 	group := controlGroup(t)
 	if group == "" {
 		t.Log("no control group can be made here: a flag says how much memory there is")
-		return bounded(t)
+		return attacked(t, append(patient, "--max-memory", fmt.Sprint(boundedMemory))...)
 	}
-	s := newTarget("victim", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--body-timeout", "5m", "--write-timeout", "5m")
+	s := newTarget("victim", append(patient, "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0")...)
 	s.cmd.Args = append([]string{"sh", "-c", `echo $$ > "$0" && exec "$@"`, filepath.Join(group, "cgroup.procs"), s.cmd.Path}, s.cmd.Args[1:]...)
 	s.cmd.Path = "/bin/sh"
 	s.serve(t)
-	budget := fmt.Sprintf(`"max_memory":%d,"container_bytes":%d`, containerBytes/4*3, containerBytes)
-	if text := strings.Join(s.log.all(), ""); !strings.Contains(text, budget) {
-		t.Errorf("the server has not found its container:\n%s", text)
+	text := strings.Join(s.log.all(), "")
+	for _, found := range []string{fmt.Sprintf(`"max_memory":%d,`, boundedMemory), fmt.Sprintf(`"container_bytes":%d,`, containerBytes)} {
+		if !strings.Contains(text, found) {
+			t.Errorf("the server has not found its container: no %s in\n%s", found, text)
+		}
 	}
 	return s
 }
@@ -107,7 +110,8 @@ func TestAllPartsOfTheMemoryFitIntoTheContainer(t *testing.T) {
 			if tcp, ok := w.Conn.(*net.TCPConn); ok {
 				_ = tcp.SetReadBuffer(4 << 10)
 			}
-			_ = w.SetDeadline(time.Now().Add(time.Second)) // who is refused need not take all
+			// The server does not read the whole request if it refuses it.
+			_ = w.SetDeadline(time.Now().Add(5 * time.Second))
 			_, _ = io.WriteString(w, text[:len(text)-missing])
 		}
 	}

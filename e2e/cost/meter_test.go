@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/auth/oauth"
 	"github.com/vitrine-mcp/vitrine/server"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
@@ -60,7 +61,7 @@ func newMeter(tb testing.TB) *meter {
 	tel, err := telemetry.New()
 	require.NoError(tb, err)
 	srv := server.New("cost", "1", server.WithTelemetry(tel), server.WithLogger(slog.New(slog.NewJSONHandler(io.Discard, nil))),
-		server.WithAuthenticator(auth.AuthenticatorFunc(bearer)))
+		server.WithAuthenticator(authenticator(newResourceServer(tb))))
 	addTools(srv)
 	addResources(srv)
 	tb.Cleanup(func() { require.NoError(tb, srv.Shutdown(context.Background())) })
@@ -81,13 +82,18 @@ func newMeter(tb testing.TB) *meter {
 	return m
 }
 
-// bearer is an authenticator. The token is the name of the principal.
-func bearer(_ context.Context, caller *auth.Caller) (*auth.Principal, error) {
-	scheme, token, _ := strings.Cut(http.Header(caller.Header).Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return nil, errors.New("no token")
-	}
-	return &auth.Principal{Issuer: "https://issuer.example", Subject: token}, nil
+// authenticator verifies access tokens. Any other token is the name of the principal.
+func authenticator(rs *oauth.ResourceServer) auth.Authenticator {
+	return auth.AuthenticatorFunc(func(ctx context.Context, caller *auth.Caller) (*auth.Principal, error) {
+		scheme, token, _ := strings.Cut(http.Header(caller.Header).Get("Authorization"), " ")
+		switch {
+		case !strings.EqualFold(scheme, "Bearer") || token == "":
+			return nil, errors.New("no token")
+		case isJWT(token):
+			return rs.Authenticate(ctx, caller)
+		}
+		return &auth.Principal{Issuer: issuerName, Subject: token}, nil
+	})
 }
 
 // openSession opens the session of the legacy requests.

@@ -260,7 +260,8 @@ func targets() (all []target) {
 		all = append(all, target{"format " + format, true, seeds, maxSmall, call("format " + format)})
 	}
 	all = append(all, messageTargets()...)
-	all = append(all, tokenTargets()...)
+	all = append(all, textTargets()...)
+	all = append(all, accessTokenTargets()...)
 	return append(all, headerTargets()...)
 }
 
@@ -317,8 +318,8 @@ func messageTargets() []target {
 	}
 }
 
-// tokenTargets are about texts that the server reads: URIs, cursors, states.
-func tokenTargets() (all []target) {
+// textTargets are about texts that the server reads: URIs, cursors, states.
+func textTargets() (all []target) {
 	text := func(name string, seeds []string, request func(payload string) request) {
 		all = append(all, target{name, false, seeds, maxSmall, request})
 	}

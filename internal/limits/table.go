@@ -114,7 +114,7 @@ var wireLimits = wire.DefaultLimits()
 
 var table = []Bound{
 	{NameMemory, 0, "bytes", "memory of the process, from which max_frame_bytes and all limits that bound memory follow, in bytes and in numbers, unless they are set; 0 is three quarters of what its container may use", false},
-	{NameReservedBytes, 0, "bytes", "part of max_memory that the limits leave to what else the program keeps, such as its caches; 0 is what the audit, verified tokens, signals to other replicas and the flight recorder may take, in a program that package service runs", false},
+	{NameReservedBytes, 0, "bytes", "part of max_memory that the limits leave to what else the program keeps, such as its caches. Package service adds what the audit, verified tokens, signals to other replicas and the flight recorder may take", false},
 	{NameFrameBytes, wireLimits.MaxBytes, "bytes", "size of one message", true},
 	{NameDepth, wireLimits.MaxDepth, "levels", "nesting of one message", true},
 	{NameBatch, wireLimits.MaxBatch, "messages", "length of one JSON-RPC batch", true},

@@ -11,7 +11,7 @@ import (
 // wait. As in a [Pool], the next turn goes to the caller that holds the fewest. If several hold as few, it
 // goes to the one that was served longest ago. So a caller with hundreds of busy connections has as much
 // of the processors as a caller with one. There is no reserve, because a turn is short: a lone
-// caller may take all turns. Its methods are safe for concurrent use.
+// caller may take all turns. See also [Turns.SpareOne]. Its methods are safe for concurrent use.
 //
 // A goroutine must give its turn back before it waits for something. If it does not, or needs long, the
 // turn lapses after one to two slices while others wait: the goroutine goes on, and another one
@@ -50,12 +50,12 @@ type TurnWaits struct {
 // ErrNoTurn is the error of a wait that took too long.
 var ErrNoTurn = errors.New("share: no turn in time")
 
-// SpareOne keeps one of several turns free while more than one caller holds or wants one, and returns t. It must be called
-// before the first Take.
+// SpareOne has the last of several turns be taken only by a caller that is alone: no other one holds a turn or waits for
+// one. It returns t, and must be called before the first Take.
 //
-// So that many turns are one for each processor, and one of these then has time to ask the kernel what has come over the
-// connections. While all are busy the Go runtime asks once in 10 ms, and callers with one message are heard of that late. The
-// plain version is to leave this out: docs/limits.md has the figures of both.
+// With as many turns as processors, all processors can be busy for callers. The Go runtime then asks the kernel only once
+// in 10 ms what has come over the connections, and hears late of a caller with one message. With a turn to spare, one
+// processor mostly has time to ask. The plain version is to leave this out: docs/limits.md has the figures of both.
 func (t *Turns) SpareOne() *Turns {
 	if t.pool.size > 1 {
 		t.pool.spared = 1

@@ -37,7 +37,7 @@ func TestLoneCallerTakesAllTurns(t *testing.T) {
 	})
 }
 
-// While several callers hold or want turns, one of them stays free. It is for nobody, and a lone caller has it.
+// While several callers hold or want turns, the last one stays free. A caller that is alone may take it.
 func TestOneTurnIsSpared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		callers := NewTable()
@@ -71,10 +71,44 @@ func TestOneTurnIsSpared(t *testing.T) {
 		require.Len(t, got, 1, "the first one is alone")
 		require.Equal(t, Usage{Size: 3, Used: 2, Holders: 1}, turns.Usage())
 		require.NotNil(t, take(t, turns, first), "and may take all")
+	})
+}
 
-		lone := NewTable().Turns(1, time.Hour).SpareOne()
-		take(t, lone, first)
-		require.Equal(t, 1, lone.Usage().Used, "the only one is not spared")
+// The only turn is not spared.
+func TestTheOnlyTurnIsNotSpared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		callers := NewTable()
+		turns := callers.Turns(1, time.Hour).SpareOne()
+		held := take(t, turns, callerAt(callers, 1))
+		got := make(chan *Turn, 1)
+		go func() { got <- take(t, turns, callerAt(callers, 2)) }()
+		synctest.Wait()
+		require.Empty(t, got)
+		held.Give()
+		synctest.Wait()
+		require.Len(t, got, 1)
+	})
+}
+
+// A request that waits only because of others gets the spared turn when they do not want one any more.
+func TestSparedTurnIsTakenWhenOthersHaveGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		callers := NewTable()
+		turns := callers.Turns(2, time.Hour).SpareOne()
+		first, second := callerAt(callers, 1), callerAt(callers, 2)
+		take(t, turns, first)
+		ctx, cancel := context.WithCancel(t.Context())
+		gaveUp := make(chan error, 1)
+		go func() { gaveUp <- turns.Take(ctx, new(Turn), second, time.Hour) }()
+		synctest.Wait()
+		got := make(chan *Turn, 1)
+		go func() { got <- take(t, turns, first) }()
+		synctest.Wait()
+		require.Empty(t, got)
+		cancel()
+		synctest.Wait()
+		require.ErrorIs(t, <-gaveUp, context.Canceled)
+		require.Len(t, got, 1)
 	})
 }
 
