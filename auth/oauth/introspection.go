@@ -3,7 +3,6 @@ package oauth
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -22,15 +21,10 @@ func (s *ResourceServer) introspects(token string) bool {
 	return i != nil && (i.Always || !looksLikeJWT(token))
 }
 
-// looksLikeJWT reports whether a token has three parts, of which the first is a JSON object.
+// looksLikeJWT reports whether a token has three parts, of which the first is a JSON object with the member alg.
 func looksLikeJWT(token string) bool {
-	header, rest, _ := strings.Cut(token, ".")
-	if strings.Count(rest, ".") != 1 {
-		return false
-	}
-	text, err := base64.RawURLEncoding.DecodeString(header)
-	var members map[string]any
-	return err == nil && json.Unmarshal(text, &members) == nil && members["alg"] != nil
+	alg, _ := readHeader(token)
+	return alg
 }
 
 // An introspected token is the result of an introspection that several requests share.

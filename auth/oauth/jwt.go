@@ -1,12 +1,16 @@
 package oauth
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/vitrine-mcp/vitrine/auth"
@@ -20,13 +24,16 @@ func (e refusalError) Error() string { return e.Reason }
 // verifyJWT verifies a token that is a JWT. The claim iss, which is not verified yet, chooses the
 // issuer; only that issuer's keys can verify the token.
 func (s *ResourceServer) verifyJWT(ctx context.Context, _ *auth.Caller, token string, _ digest) (verified, *refusal) {
-	c := &claims{}
+	c := &unverified{}
 	var v verified
 	var from *issuer
 	typed := false
-	if !looksLikeJWT(token) {
+	switch alg, values := readHeader(token); {
+	case !alg:
 		// Perhaps another authenticator knows it.
 		return v, s.refuse(reasonMalformed, fmt.Errorf("%w: the token is no JWT", auth.ErrNotRecognized))
+	case values > maxHeaderValues:
+		return v, s.refuse(reasonMalformed, fmt.Errorf("the header of the token has more than %d values", maxHeaderValues))
 	}
 	parsed, err := s.parser.ParseWithClaims(token, c, func(t *jwt.Token) (any, error) {
 		if from = s.issuers[c.issuer]; from == nil {
@@ -52,8 +59,11 @@ func (s *ResourceServer) verifyJWT(ctx context.Context, _ *auth.Caller, token st
 	if typed {
 		from.sendsType.Store(true)
 	}
+	if err := json.Unmarshal(c.raw, &c.claims); err != nil {
+		return v, s.refuseJWT(parsed, fmt.Errorf("%w: %w", jwt.ErrTokenMalformed, err))
+	}
 	if err := s.validator.Validate(c); err != nil {
-		return v, s.refuseClaims(c, err)
+		return v, s.refuseClaims(&c.claims, err)
 	}
 	if v.principal, err = c.principal(&s.cfg, c.issuer); err != nil {
 		return v, s.refuse(reasonClaims, err)
@@ -62,9 +72,77 @@ func (s *ResourceServer) verifyJWT(ctx context.Context, _ *auth.Caller, token st
 	return v, nil
 }
 
+// maxHeaderValues bounds the values of a token's header, those in objects and lists with them. Anybody can send a token, and
+// the library decodes all of the header before it looks at the signature: a list of numbers takes 400 times the time of an echo.
+// A number counts as numberValues.
+const maxHeaderValues, numberValues = 64, 8
+
+// readHeader reports whether a token has three parts, of which the first is a JSON object with the member alg, and returns how many
+// values that object has. It stops at more than maxHeaderValues.
+func readHeader(token string) (alg bool, values int) {
+	header, rest, _ := strings.Cut(token, ".")
+	if strings.Count(rest, ".") != 1 {
+		return false, 0
+	}
+	text, err := base64.RawURLEncoding.DecodeString(header)
+	if err != nil || !jsontext.Value(text).IsValid() {
+		return false, 0
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(text))
+	if object, _ := dec.ReadToken(); object.Kind() != '{' {
+		return false, 0
+	}
+	for values <= maxHeaderValues {
+		token, err := dec.ReadToken()
+		if err != nil {
+			return alg, values
+		}
+		switch kind, n := dec.StackIndex(dec.StackDepth()); {
+		case token.Kind() == '}' || token.Kind() == ']':
+		case kind == '{' && n%2 == 1: // a name
+			alg = alg || dec.StackDepth() == 1 && token.String() == "alg" && dec.PeekKind() != 'n'
+		case token.Kind() == '0':
+			values += numberValues
+		default:
+			values++
+		}
+	}
+	return alg, values
+}
+
+// unverified is what a token says before its signature is verified: which issuer has the keys, and what the token is for.
+// The rest is decoded afterwards, because anybody can send a token, and lists in lists take 60 times the time of an echo.
+type unverified struct {
+	claims        // with the issuer only until then
+	raw           []byte
+	typ, tokenUse string // claims that say what a token is for
+}
+
+// UnmarshalJSON decodes what is needed, and keeps the rest.
+func (u *unverified) UnmarshalJSON(data []byte) error {
+	var early struct {
+		Issuer   jsontext.Value `json:"iss"`
+		Type     jsontext.Value `json:"typ"`
+		TokenUse jsontext.Value `json:"token_use"`
+	}
+	if err := json.Unmarshal(data, &early); err != nil {
+		return err
+	}
+	text := func(v jsontext.Value) (s string) {
+		_ = json.Unmarshal(v, &s) // "" if it is no string
+		return s
+	}
+	if kind := early.Issuer.Kind(); kind != '"' && kind != 'n' && len(early.Issuer) > 0 {
+		return &claimError{"iss", "is no string"}
+	}
+	u.raw = bytes.Clone(data)
+	u.issuer, u.typ, u.tokenUse = text(early.Issuer), text(early.Type), text(early.TokenUse)
+	return nil
+}
+
 // tokenType refuses what is no access token. typed tells that the token has the type of access
 // tokens (RFC 9068). Issuers that do not know that type send JWT, or none.
-func (s *ResourceServer) tokenType(from *issuer, header map[string]any, c *claims) (typed bool, refused *refusal) {
+func (s *ResourceServer) tokenType(from *issuer, header map[string]any, c *unverified) (typed bool, refused *refusal) {
 	refuse := func(format string, args ...any) (bool, *refusal) {
 		return false, s.refuse(reasonType, fmt.Errorf(format, args...))
 	}
@@ -84,8 +162,7 @@ func (s *ResourceServer) tokenType(from *issuer, header map[string]any, c *claim
 	}
 	// Without a type, ID tokens and refresh tokens look like access tokens. Keycloak and Cognito say
 	// in a claim what a token is.
-	for _, name := range []string{"typ", "token_use"} {
-		use, _ := c.all[name].(string)
+	for name, use := range map[string]string{"typ": c.typ, "token_use": c.tokenUse} {
 		if slices.Contains([]string{"id", "refresh", "offline", "logout"}, strings.ToLower(use)) {
 			return refuse("the claim %s is %.64q: this is no access token", name, use)
 		}

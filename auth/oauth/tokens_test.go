@@ -108,6 +108,9 @@ func wrongTokens(t testing.TB, key, rsa *signer) []wrongToken {
 		{"null header", "token_malformed", raw(`null`, `{}`)},
 		{"repeated member of the header", "token_malformed", raw(`{"alg":"none","alg":"ES256","kid":"k1"}`, `{}`)},
 		{"repeated claim", "token_malformed", raw(`{"alg":"ES256","kid":"k1"}`, `{"sub":"ann","sub":"eve","iss":"`+issuerName+`"}`)},
+		{"many values in the header", "token_malformed", header(map[string]any{"x": make([]bool, 61)})}, // and alg, kid, typ, x
+		{"many numbers in the header", "token_malformed", header(map[string]any{"x": make([]int, 8)})},
+		{"wrong claims that nobody has signed", "token_signature", raw(`{"alg":"ES256","kid":"k1","typ":"at+jwt"}`, `{"iss":"`+issuerName+`","exp":"tomorrow"}`)},
 		{"too long", "token_malformed", changed(jwt.MapClaims{"x": strings.Repeat("x", 17<<10)})},
 		{"expired", "token_expired", changed(jwt.MapClaims{"exp": time.Now().Add(-time.Minute).Unix()})},
 		{"without exp", "token_claims", changed(jwt.MapClaims{"exp": nil})},
@@ -236,6 +239,19 @@ func TestStdioCallers(t *testing.T) {
 }
 
 // An issuer that does not know the type at+jwt sends JWT. As soon as it has sent at+jwt, it must.
+// Headers may have other members, as long as these are not many.
+func TestHeadersWithOtherMembers(t *testing.T) {
+	key := newSigner("k1", "ES256")
+	rs := newServer(t, newIssuer(key), nil)
+	for name, x := range map[string]any{
+		"certificates": []string{strings.Repeat("A", 2000), strings.Repeat("B", 2000), strings.Repeat("C", 2000)},
+		"values":       make([]bool, 60), // and alg, kid, typ, x
+		"numbers":      make([]int, 7),
+	} {
+		t.Run(name, func(t *testing.T) { admitted(t, rs, bearer(key.sign(goodClaims(), map[string]any{"x": x}))) })
+	}
+}
+
 func TestTokenTypes(t *testing.T) {
 	key := newSigner("k1", "ES256")
 	plain := func(changes jwt.MapClaims) *auth.Caller {

@@ -5,7 +5,7 @@
 //	go test ./cost -v -only template   the targets with that word in their name
 //
 // A target is one place for bytes from outside: the arguments of a tool with a costly schema, a whole
-// message, a URI for templates, a cursor, a header, a token. The search changes the payloads that have
+// message, a URI for templates, a cursor, a header, an access token. The search changes the payloads that have
 // cost most so far, and keeps what costs more (mutate_test.go). The server runs in this process, and
 // is called without a network, so that what is measured is its own cost (meter_test.go). It
 // authenticates its callers and trusts a proxy, and requests of the legacy era are of a session. The

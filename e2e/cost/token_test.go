@@ -46,7 +46,7 @@ func (issuer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// newResourceServer returns what verifies access tokens, each time anew: in a search each is sent many times.
+// newResourceServer returns what verifies access tokens. It remembers none, so that each request costs the same.
 func newResourceServer(tb testing.TB) *oauth.ResourceServer {
 	rs, err := oauth.New(oauth.Config{Issuers: []string{issuerName}, Resource: resource, CacheTTL: -1, Client: &http.Client{Transport: issuer{}}})
 	require.NoError(tb, err)
@@ -57,18 +57,30 @@ func newResourceServer(tb testing.TB) *oauth.ResourceServer {
 // isJWT tells access tokens from those that are the names of principals.
 func isJWT(authorization string) bool { return strings.Count(authorization, ".") == 2 }
 
-// signed returns a token with a header and claims in JSON, and with a signature.
-func signed(header, claims string) string {
-	text := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
+// unsigned returns a token with a header and claims in JSON, without its signature.
+func unsigned(header, claims string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims))
+}
+
+// sign returns the token with its signature.
+func sign(text string) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(issuerKey, []byte(text)))
 }
 
-// accessTokenTargets are about access tokens: what is read before the signature, and what a caller may have in its claims.
+// forge returns the token with a signature that is not the issuer's.
+func forge(text string) string {
+	return text + "." + base64.RawURLEncoding.EncodeToString(make([]byte, ed25519.SignatureSize))
+}
+
+const tokenHeader = `{"alg":"EdDSA","kid":"k"}`
+
+// claims returns good claims, and more as the end of their JSON.
+func claims(more string) string {
+	return fmt.Sprintf(`{"iss":%q,"aud":%q,"sub":"cost","exp":4102444800%s}`, issuerName, resource, more)
+}
+
+// accessTokenTargets are about access tokens of other people than the issuer: all that is read before a signature is verified.
 func accessTokenTargets() (all []target) {
-	const header = `{"alg":"EdDSA","kid":"k"}`
-	claims := func(more string) string {
-		return fmt.Sprintf(`{"iss":%q,"aud":%q,"sub":"cost","exp":4102444800%s}`, issuerName, resource, more)
-	}
 	add := func(name string, seeds []string, token func(payload string) string) {
 		all = append(all, target{name, true, seeds, maxTokenJSON, func(payload string) request {
 			r := modern("tools/call", "echo", `"name":"echo","arguments":{"text":"x"}`)
@@ -77,35 +89,26 @@ func accessTokenTargets() (all []target) {
 		}})
 	}
 	values := []string{`{"a":{"a":{"a":1}}}`, deep, `[[[1]],[[2]]]`, `["a","b","c"]`, `[1e300,7e-320]`, `"a b c"`}
-	add("header of a token", append(values, header), func(payload string) string { return signed(payload, claims("")) })
+	add("header of a token", append(values, tokenHeader), func(payload string) string { return forge(unsigned(payload, claims(""))) })
 	add("member of a token's header", values, func(payload string) string {
-		return signed(header[:len(header)-1]+`,"x":`+payload+`}`, claims(""))
+		return forge(unsigned(tokenHeader[:len(tokenHeader)-1]+`,"x":`+payload+`}`, claims("")))
 	})
-	add("claims of a token", append(values, claims("")), func(payload string) string { return signed(header, payload) })
-	for _, name := range []string{"x", "scope", "scp", "act", "aud"} {
-		add("claim "+name+" of a token", append(values, `{"sub":"a","act":{"sub":"b"}}`), func(payload string) string {
-			return signed(header, claims(`,"`+name+`":`+payload))
-		})
-	}
+	add("claims of a token", append(values, claims("")), func(payload string) string { return forge(unsigned(tokenHeader, payload)) })
+	add("claim of a token", values, func(payload string) string { return forge(unsigned(tokenHeader, claims(`,"x":`+payload))) })
 	return all
 }
 
 // maxTokenJSON is the size of a payload with which a token is not longer than it may be.
 const maxTokenJSON = 11 << 10
 
-// An honest token passes, and one with another signature does not: the targets are read to their end.
+// A good token passes, and one with another signature is read up to that.
 func TestTokensAreVerified(t *testing.T) {
 	m := newMeter(t)
-	for _, h := range accessTokenTargets() {
-		if strings.HasPrefix(h.name, "claim x") {
-			r := h.request(`{"a":1}`)
-			m.serve(r)
-			require.Equal(t, http.StatusOK, m.status)
-			r.header["Authorization"] += "A"
-			m.serve(r)
-			require.Equal(t, http.StatusUnauthorized, m.status)
-			return
-		}
+	good := unsigned(tokenHeader, claims(""))
+	for token, status := range map[string]int{sign(good): http.StatusOK, forge(good): http.StatusUnauthorized} {
+		r := modern("tools/call", "echo", `"name":"echo","arguments":{"text":"x"}`)
+		r.header["Authorization"] = "Bearer " + token
+		m.serve(r)
+		require.Equal(t, status, m.status)
 	}
-	t.Fatal("no such target")
 }
