@@ -10,9 +10,7 @@ import (
 	"testing"
 	"unsafe"
 
-	jsv "github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // Not under the race detector, with which calls take more of the stack.
@@ -20,16 +18,6 @@ import (
 // recursive is a schema that has several calls for each level of a value.
 const recursive = `{"not":{"required":["z"]},"if":{"required":["a"]},"then":{"properties":{"a":{"$ref":"#"}}},
 	"else":{"additionalProperties":{"$ref":"#"}},"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}`
-
-func compiled(tb testing.TB, text string) *Program {
-	raw, err := jsv.UnmarshalJSON(strings.NewReader(text))
-	require.NoError(tb, err)
-	c := jsv.NewCompiler()
-	require.NoError(tb, c.AddResource("schema", raw))
-	p, err := Compile(c, "schema", raw)
-	require.NoError(tb, err)
-	return p
-}
 
 // nested returns a value with so many levels.
 func nested(levels int) []byte {
