@@ -3,6 +3,7 @@ package audit
 import (
 	"encoding/hex"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -141,7 +142,24 @@ func (l *line) arguments(r *Record) {
 const recordBytes = 640
 
 // size returns about how many bytes a record takes in a queue. Texts that it shares with others, such
-// as those of its principal, are not counted.
+// as those of its principal and its connection, are not counted.
 func (r *Record) size() int {
-	return recordBytes + len(r.Operation) + len(r.RequestID) + len(r.Target) + len(r.redacted) + len(r.Reason)
+	return recordBytes + len(r.ClientName) + len(r.ClientVersion) + len(r.Operation) + len(r.RequestID) + len(r.Target) +
+		len(r.redacted) + len(r.Reason)
+}
+
+// cut shortens the texts that callers choose to what a line has of them. A record may wait for long, and a text that is
+// cut does not keep the rest alive.
+func (r *Record) cut() {
+	for _, t := range [...]struct {
+		text *string
+		most int
+	}{
+		{&r.ClientName, maxShort}, {&r.ClientVersion, maxShort}, {&r.RequestID, maxText}, {&r.Operation, maxText},
+		{&r.Target, maxTarget}, {&r.Rule, maxText}, {&r.Reason, maxText},
+	} {
+		if len(*t.text) > t.most {
+			*t.text = strings.Clone(strings.ToValidUTF8((*t.text)[:t.most], ""))
+		}
+	}
 }

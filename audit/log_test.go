@@ -78,14 +78,14 @@ func TestBytesAreBounded(t *testing.T) {
 			<-gate
 			return len(entries), nil
 		}
-		l := newLog(t, Config{Sinks: []Sink{sink}, MaxBytes: 10 * (recordBytes + 10 + 100)})
+		l := newLog(t, Config{Sinks: []Sink{sink}, MaxBytes: 10 * (recordBytes + len("tools/call") + 100)})
 		l.Add(called(strings.Repeat("x", 100)))
 		synctest.Wait() // the writer hangs with this record, and takes none of the others
 		for range 24 {
 			l.Add(called(strings.Repeat("x", 100)))
 		}
 		require.Equal(t, uint64(15), l.Stats()[0].Lost[LostFull])
-		require.Equal(t, 10*(recordBytes+10+100), l.Stats()[0].Bytes)
+		require.Equal(t, 10*(recordBytes+len("tools/call")+100), l.Stats()[0].Bytes)
 		close(gate)
 		time.Sleep(time.Second)
 		require.Zero(t, l.Stats()[0].Bytes)

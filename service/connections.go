@@ -140,8 +140,9 @@ func (l *connections) add(c net.Conn, caller *share.Caller) *connection {
 const (
 	// evictPause is the least time between two looks at all connections, so that a flood of new ones does not pay for each.
 	evictPause = 5 * time.Millisecond
-	// greedyPause is that time for callers who hold an equal share or more. Their new connections take the places of their
-	// own old ones. A flood of callers that connect again as soon as they are closed would go on as fast as the server can.
+	// greedyPause is that time for callers who hold about an equal share or more. Their new connections take the places of
+	// theirs, and of others who hold as many. A flood of callers that connect again as soon as they are closed would go
+	// on as fast as the server can.
 	greedyPause = 100 * time.Millisecond
 )
 

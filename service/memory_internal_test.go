@@ -145,8 +145,8 @@ func TestMemoryIsReserved(t *testing.T) {
 		"--audit-file", filepath.Join(t.TempDir(), "audit"), "--oauth-issuer", "https://issuer.example", "--oauth-resource", "https://mcp.example/mcp",
 		"--store", "redis://127.0.0.1:1", "--state-keys-file", key, "--flight-recorder", "--flight-bytes", "1048576", "--flight-keep", "3",
 	}
-	const all = 32<<20 + 4096*640 + 16<<20 + 10_000*256 + 512<<10 + 1024*20<<10 + 5<<20
-	flight := []string{"--flight-recorder", "--flight-bytes", "262144", "--flight-keep", "1"}
+	const all = 32<<20 + 4096*640 + 16<<20 + 10_000*256 + 512<<10 + 1024*20<<10 + 7<<20
+	flight := []string{"--flight-recorder", "--flight-bytes", "65536", "--flight-keep", "1"}
 	memory := func(bytes int, more ...string) []string {
 		return append([]string{"--max-memory", fmt.Sprint(bytes)}, more...)
 	}
@@ -161,8 +161,8 @@ func TestMemoryIsReserved(t *testing.T) {
 		"without max_memory":       {everything, all, all},
 		"as many MiB as fit":       {memory(200<<20, everything...), all, 11 << 20},
 		"none fits":                {memory(least, everything...), all, 0},
-		"less than a MiB":          {memory(1<<30, flight...), 768 << 10, 768 << 10},
-		"less than a MiB, no room": {memory(least, append(flight, "--flight-keep", "10")...), 3 << 20, 0},
+		"less than a MiB":          {memory(1<<30, flight...), 320 << 10, 320 << 10},
+		"less than a MiB, no room": {memory(least, append(flight, "--flight-keep", "11")...), 960 << 10, 0},
 		"no admin listener":        {memory(1<<30, append(flight, "--admin-addr", "off")...), 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,10 +200,10 @@ func TestProgramsReserveMemory(t *testing.T) {
 	srv, err := e.NewServer(server.WithLimits(server.Limits{ReservedBytes: 5 << 20}))
 	require.NoError(t, err)
 	for range 2 {
-		require.Equal(t, 8<<20, srv.Limits().ReservedBytes)
+		require.Equal(t, 10<<20, srv.Limits().ReservedBytes)
 		require.NoError(t, e.configure(srv))
 	}
 	require.NoError(t, srv.SetLimits(server.Limits{ReservedBytes: 6 << 20}))
 	require.NoError(t, e.configure(srv))
-	require.Equal(t, 9<<20, srv.Limits().ReservedBytes)
+	require.Equal(t, 11<<20, srv.Limits().ReservedBytes)
 }

@@ -11,15 +11,15 @@ import (
 const signalBytes = 20 << 10
 
 // reservedBytes returns the memory that those parts of the process may take whose bounds are not of the
-// server: the queues of the audit, verified tokens, signals to other replicas, and the flight recorder with its
-// snapshots, its window, and the snapshot that is just written.
+// server: the queues of the audit, verified tokens, signals to other replicas, and the flight recorder. That has its
+// snapshots, one more for a moment, the window, and a buffer of up to twice a snapshot while one is taken.
 func reservedBytes(cfg *Config, a *access, l server.Limits) int {
 	n := a.maxBytes()
 	if cfg.Store != "" {
 		n += limits.Limits(l).WithDefaults().MaxPendingSignals * signalBytes
 	}
 	if f := cfg.Flight; f.On && !cfg.adminOff() {
-		n += f.Bytes * (f.Keep + 2)
+		n += f.Bytes * (f.Keep + 4)
 	}
 	return n
 }

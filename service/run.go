@@ -124,8 +124,9 @@ type Env struct {
 	container  int      // bytes of memory that the container allows; 0 is no limit
 	access     *access
 
-	// When the limits were set last, own was what the program or the operator had reserved, and reserved that with what
-	// the configuration needs.
+	// limited is the server whose limits were set last. Then own was what the program or the operator had reserved, and
+	// reserved that with what the configuration needs.
+	limited       *server.Server
 	own, reserved int
 }
 
@@ -150,10 +151,10 @@ func (e *Env) NewServer(opts ...server.Option) (*server.Server, error) {
 // operator has reserved.
 func (e *Env) limits(srv *server.Server) server.Limits {
 	l := e.configured.limits(srv.ConfiguredLimits())
-	if l.ReservedBytes == e.reserved {
-		l.ReservedBytes = e.own // the limits have been set before
+	if srv == e.limited && l.ReservedBytes == e.reserved {
+		l.ReservedBytes = e.own
 	}
-	e.own = l.ReservedBytes
+	e.limited, e.own = srv, l.ReservedBytes
 	l = withMemory(l, e.container)
 	l = withReserved(l, reservedBytes(&e.configured, e.access, l))
 	e.reserved = l.ReservedBytes

@@ -73,12 +73,12 @@ func (s *ResourceServer) verifyJWT(ctx context.Context, _ *auth.Caller, token st
 }
 
 // maxHeaderValues bounds the values of a token's header, those in objects and lists with them. Anybody can send a token, and
-// the library decodes all of the header before it looks at the signature: a list of numbers takes 400 times the time of an echo.
+// the library decodes all of the header before it looks at the signature: a list of numbers took 370 times the time of an echo.
 // A number counts as numberValues.
 const maxHeaderValues, numberValues = 64, 8
 
 // readHeader reports whether a token has three parts, of which the first is a JSON object with the member alg, and returns how many
-// values that object has. It stops at more than maxHeaderValues.
+// values that object has.
 func readHeader(token string) (alg bool, values int) {
 	header, rest, _ := strings.Cut(token, ".")
 	if strings.Count(rest, ".") != 1 {
@@ -92,10 +92,10 @@ func readHeader(token string) (alg bool, values int) {
 	if object, _ := dec.ReadToken(); object.Kind() != '{' {
 		return false, 0
 	}
-	for values <= maxHeaderValues {
+	for {
 		token, err := dec.ReadToken()
 		if err != nil {
-			return alg, values
+			return alg, values // the end
 		}
 		switch kind, n := dec.StackIndex(dec.StackDepth()); {
 		case token.Kind() == '}' || token.Kind() == ']':
@@ -107,11 +107,10 @@ func readHeader(token string) (alg bool, values int) {
 			values++
 		}
 	}
-	return alg, values
 }
 
 // unverified is what a token says before its signature is verified: which issuer has the keys, and what the token is for.
-// The rest is decoded afterwards, because anybody can send a token, and lists in lists take 60 times the time of an echo.
+// The rest is decoded afterwards, because anybody can send a token, and lists in lists took 60 times the time of an echo.
 type unverified struct {
 	claims        // with the issuer only until then
 	raw           []byte
@@ -162,9 +161,9 @@ func (s *ResourceServer) tokenType(from *issuer, header map[string]any, c *unver
 	}
 	// Without a type, ID tokens and refresh tokens look like access tokens. Keycloak and Cognito say
 	// in a claim what a token is.
-	for name, use := range map[string]string{"typ": c.typ, "token_use": c.tokenUse} {
+	for _, use := range []string{c.typ, c.tokenUse} {
 		if slices.Contains([]string{"id", "refresh", "offline", "logout"}, strings.ToLower(use)) {
-			return refuse("the claim %s is %.64q: this is no access token", name, use)
+			return refuse("the claims say that it is %.64q: this is no access token", use)
 		}
 	}
 	return false, nil

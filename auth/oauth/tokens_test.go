@@ -109,6 +109,7 @@ func wrongTokens(t testing.TB, key, rsa *signer) []wrongToken {
 		{"repeated member of the header", "token_malformed", raw(`{"alg":"none","alg":"ES256","kid":"k1"}`, `{}`)},
 		{"repeated claim", "token_malformed", raw(`{"alg":"ES256","kid":"k1"}`, `{"sub":"ann","sub":"eve","iss":"`+issuerName+`"}`)},
 		{"many values in the header", "token_malformed", header(map[string]any{"x": make([]bool, 61)})}, // and alg, kid, typ, x
+		{"many values before the algorithm", "token_malformed", raw(`{"Z":[`+strings.Repeat("1,", 64)+`1],"alg":"ES256","kid":"k1"}`, `{}`)},
 		{"many numbers in the header", "token_malformed", header(map[string]any{"x": make([]int, 8)})},
 		{"wrong claims that nobody has signed", "token_signature", raw(`{"alg":"ES256","kid":"k1","typ":"at+jwt"}`, `{"iss":"`+issuerName+`","exp":"tomorrow"}`)},
 		{"too long", "token_malformed", changed(jwt.MapClaims{"x": strings.Repeat("x", 17<<10)})},
@@ -238,7 +239,6 @@ func TestStdioCallers(t *testing.T) {
 	require.Nil(t, p)
 }
 
-// An issuer that does not know the type at+jwt sends JWT. As soon as it has sent at+jwt, it must.
 // Headers may have other members, as long as these are not many.
 func TestHeadersWithOtherMembers(t *testing.T) {
 	key := newSigner("k1", "ES256")
@@ -252,6 +252,7 @@ func TestHeadersWithOtherMembers(t *testing.T) {
 	}
 }
 
+// An issuer that does not know the type at+jwt sends JWT. As soon as it has sent at+jwt, it must.
 func TestTokenTypes(t *testing.T) {
 	key := newSigner("k1", "ES256")
 	plain := func(changes jwt.MapClaims) *auth.Caller {

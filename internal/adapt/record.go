@@ -72,7 +72,7 @@ func targetOf(req *middleware.Request) string {
 		_ = json.Unmarshal(req.Params, &params) // what cannot be read is empty
 		return params.Ref.Name + params.Ref.URI
 	case strings.HasPrefix(req.Method, "tasks/"): // the id of a task lets its caller read it
-		return req.Target[:min(shownID, len(req.Target))]
+		return strings.Clone(req.Target[:min(shownID, len(req.Target))]) // the record does not keep the rest
 	}
 	return req.Target
 }

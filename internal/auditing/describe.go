@@ -51,7 +51,7 @@ func targetOf(in *session.Inbound) string {
 		_ = wire.Unmarshal(in.Params, &params) // what cannot be read is empty
 		return params.Ref.Name + params.Ref.URI
 	case strings.HasPrefix(in.Method, "tasks/") && len(in.Name) > maxTaskName:
-		return in.Name[:maxTaskName]
+		return strings.Clone(in.Name[:maxTaskName]) // the record does not keep the rest
 	}
 	return in.Name
 }
