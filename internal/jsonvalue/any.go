@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -102,17 +103,29 @@ func (t *anyText) list() (any, error) {
 	if !t.more(']') {
 		return emptyList, nil
 	}
-	for all := []any(nil); ; t.at++ {
+	var full [][]any
+	for part := []any(nil); ; t.at++ {
+		if len(part) == partSize {
+			full = append(full, part)
+			part = make([]any, 0, partSize)
+		}
 		value, err := t.value()
 		if err != nil {
-			t.pointer = jsontext.Pointer("/"+strconv.Itoa(len(all))) + t.pointer
+			t.pointer = jsontext.Pointer("/"+strconv.Itoa(len(full)*partSize+len(part))) + t.pointer
 			return nil, err
 		}
-		if all = append(all, value); t.ends(']') {
-			return all, nil
+		if part = append(part, value); !t.ends(']') {
+			continue
 		}
+		if full == nil {
+			return part, nil
+		}
+		return slices.Concat(append(full, part)...), nil
 	}
 }
+
+// partSize is from how many items a list is read in parts, which are put together once. If all of it grew, it would be copied five times.
+const partSize = 1 << 12
 
 func (t *anyText) object() (any, error) {
 	all := map[string]any{}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -68,6 +69,26 @@ func TestDecodeAnyAgrees(t *testing.T) {
 		require.Equal(t, wanted.Err, fault.Err)
 	}
 	require.Greater(t, faults, 1000)
+}
+
+// A long list is read in parts.
+func TestDecodeAnyOfLongLists(t *testing.T) {
+	for _, count := range []int{partSize - 1, partSize, partSize + 1, 3*partSize + 5} {
+		items := make([]any, count)
+		for i := range items {
+			items[i] = []any{float64(i), strconv.Itoa(i)}
+		}
+		text, err := json.Marshal(items)
+		require.NoError(t, err)
+		var got any
+		require.NoError(t, json.Unmarshal(text, &got, json.WithUnmarshalers(Any)))
+		require.Equal(t, any(items), got)
+
+		wrong := append(text[:len(text)-1], ",[1,1e400]]"...)
+		fault, ok := errors.AsType[*json.SemanticError](json.Unmarshal(wrong, new(any), json.WithUnmarshalers(Any)))
+		require.True(t, ok)
+		require.Equal(t, jsontext.Pointer(fmt.Sprintf("/%d/1", count)), fault.JSONPointer)
+	}
 }
 
 // A program's value in a variable of type any is decoded into, as json/v2 does.

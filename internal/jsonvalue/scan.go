@@ -27,15 +27,15 @@ func SkipString(b []byte, i int) (int, bool) {
 
 // SkipWord skips a number or a literal name.
 func SkipWord(b []byte, i int) int {
-	for i < len(b) {
-		switch b[i] {
-		case ' ', '\t', '\r', '\n', ',', ':', '"', '[', ']', '{', '}':
-			return i
-		}
+	for i < len(b) && !endsWord[b[i]] {
 		i++
 	}
 	return i
 }
+
+// endsWord has the bytes that end a number or a literal name.
+var endsWord = [256]bool{' ': true, '\t': true, '\r': true, '\n': true, ',': true, ':': true, '"': true,
+	'[': true, ']': true, '{': true, '}': true}
 
 // SkipSpace skips white space.
 func SkipSpace(b []byte, i int) int {
