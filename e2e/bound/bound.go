@@ -12,7 +12,7 @@ const (
 
 // CPU time depends on the machine. These are the most that a request may take in CPU times of an echo of
 // as many bytes: a request of up to SmallBytes, and, where it is more than CPU, one of up to 4 MiB. Fast
-// machines echo 4 MiB in 5 ms, slow ones in 12.
+// machines echo 4 MiB in 5 ms, slow ones in 12 to 20.
 const (
 	SmallRatio = 40
 	SmallBytes = 64_000

@@ -12,12 +12,12 @@ import (
 // completed returns a value as it is decoded: with the defaults of the members that are
 // missing, and with 2 for 2.0 and 2e0 wherever the shape has an integer. JSON Schema says
 // that these are integers; json/v2 does not decode them into one. Everything else stays as
-// it is. A value that needs nothing is not copied. It returns false, and the value as it is, if that cannot be read or has a
-// number that is no integer where the shape has one.
+// it is, and so does what follows a number that no integer type holds, which is not decoded. A value that needs nothing is not
+// copied. It returns false, and the value as it is, if that cannot be read or has a number that is no integer where the shape has one.
 func (s *shape) completed(raw jsontext.Value) (jsontext.Value, bool) {
 	c := completion{text: raw}
 	switch {
-	case !c.value(s):
+	case !c.value(s) && !c.refused:
 		return raw, false
 	case c.out == nil:
 		return raw, true
@@ -31,12 +31,17 @@ type completion struct {
 	at     int    // offset of what is read next
 	out    []byte // the text up to copied, as it is decoded; nil if it is the same
 	copied int
+	// refused is true once there was a number that is too large.
+	refused bool
 }
 
 // copy copies what comes before the place that is changed.
 func (c *completion) copy() {
-	if c.out == nil {
-		c.out = make([]byte, 0, len(c.text)+len(c.text)/8)
+	switch more := c.at - c.copied + len(tooLarge); {
+	case c.out == nil:
+		c.out = make([]byte, 0, len(c.text)+len(c.text)/8+more)
+	case len(c.out)+more > cap(c.out):
+		c.out = slices.Grow(c.out, cap(c.out)) // append would copy a large text many times
 	}
 	c.out = append(c.out, c.text[c.copied:c.at]...)
 	c.copied = c.at
@@ -63,19 +68,24 @@ func (c *completion) value(s *shape) bool {
 			return true
 		}
 	}
+	if isNumber {
+		return c.integer()
+	}
 	end, ok := skipValue(c.text, c.at)
-	if !ok {
+	c.at = end
+	return ok
+}
+
+// integer reads a number that has a fraction or an exponent, and reports whether it is an integer that a type of Go may hold.
+func (c *completion) integer() (ok bool) {
+	c.copy()
+	end, before := jsonvalue.SkipWord(c.text, c.at), len(c.out)
+	if c.out, ok = appendInteger(c.out, c.text[c.at:end]); !ok {
 		return false
 	}
-	if isNumber {
-		c.copy()
-		if c.out, ok = appendInteger(c.out, c.text[c.at:end]); !ok {
-			return false
-		}
-		c.copied = end
-	}
-	c.at = end
-	return true
+	c.at, c.copied = end, end
+	c.refused = len(c.out)-before >= len(tooLarge) && bytes.HasSuffix(c.out, []byte(tooLarge))
+	return !c.refused
 }
 
 // members reads an object or an array.

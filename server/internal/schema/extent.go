@@ -61,7 +61,7 @@ func measured(t reflect.Type, seen map[reflect.Type]*extent) *extent {
 	}
 	switch e.kind {
 	case anything:
-		e.rate = 2 // a copy of the text
+		e.rate = copied
 		if base.Kind() == reflect.Interface {
 			e.rate = anyRate
 		}
@@ -147,6 +147,9 @@ func (e *extent) within(text []byte, most int) bool {
 // roughly is the weight in bytes up to which the length of a text is enough to tell it.
 const roughly = 32 << 10
 
+// copied is the rate of a copy of the text, which needs no second look either: its weight is the same.
+const copied = 2
+
 // weigh returns how many bytes decoding a text takes at most, with the variable of the type, and whether that is no more than most.
 func (e *extent) weigh(text []byte, most int) (bytes int, fits bool) {
 	bytes, fits = e.weighed(text, most-e.variable())
@@ -155,7 +158,8 @@ func (e *extent) weigh(text []byte, most int) (bytes int, fits bool) {
 
 // weighed is weigh without the variable. Of a text that is not valid it counts what comes before the first error.
 func (e *extent) weighed(text []byte, most int) (bytes int, fits bool) {
-	if rough := e.rate*float64(len(text)) + float64(e.fixed+e.size); rough <= float64(min(most, roughly)) {
+	rough := e.rate*float64(len(text)) + float64(e.fixed+e.size)
+	if rough <= float64(min(most, roughly)) || e.rate <= copied && rough <= float64(most) {
 		return int(rough), true
 	}
 	w := weighing{text: text, left: most}

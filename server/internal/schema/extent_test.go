@@ -225,15 +225,20 @@ func TestNumbersAreCounted(t *testing.T) {
 	floats := extentOf(reflect.TypeFor[[]float64]())
 	for text, count := range map[string]int{
 		"[]": 0, "[ ]": 0, "[1]": 1, " [1 , -2.5e3]": 2, "[1,2,3]": 3, "[null,1]": 2, "[[1,2],3]": 2, `[{"a":1,"b":2}]`: 1, "[1,2": 2,
+		`[1,"x",2]`: 3, `["],[\\"",1]`: 2, `[true,{"]":[1,2]},3]`: 3,
 	} {
 		w := weighing{text: []byte(text), left: 1000}
 		w.value(floats)
 		require.Equal(t, 1000-count*floats.elem.inList(), w.left, text)
 		require.Equal(t, len(text), w.at, text)
 	}
-	for _, typ := range []reflect.Type{reflect.TypeFor[[]*float64](), reflect.TypeFor[[][]float64](), reflect.TypeFor[[]map[string]int]()} {
-		w := weighing{text: []byte("[1,2]")}
-		count, _ := w.plainItems(extentOf(typ).elem)
-		require.Zero(t, count, typ)
+	type preset struct {
+		A int `json:"a" default:"7"`
+	}
+	for _, typ := range []reflect.Type{reflect.TypeFor[[]*float64](), reflect.TypeFor[[][]float64](), reflect.TypeFor[[]preset]()} {
+		e := extentOf(typ)
+		w := weighing{text: []byte("[[1],{}]"), left: 1000}
+		w.value(e)
+		require.Less(t, w.left, 1000-2*e.elem.inList(), "%v: what the items need beside their variables", typ)
 	}
 }

@@ -2,13 +2,15 @@ package schema
 
 import (
 	"bytes"
-	"strconv"
 
 	"github.com/vitrine-mcp/vitrine/server/internal/schema/evaluate"
 )
 
 // tooLarge is out of the range of all integer types of Go.
-const tooLarge = "99999999999999999999"
+const (
+	tooLarge = "99999999999999999999"
+	zeros    = "00000000000000000000" // as many
+)
 
 // appendInteger appends a number of JSON (RFC 8259, section 6) without fraction and exponent, and reports whether that can be
 // done: 2 for 2.0 and 0.2e1. It appends [tooLarge], with the sign, for what has more than 20 digits, because 1e512 would become 513. math/big does the same
@@ -17,18 +19,17 @@ func appendInteger(to, number []byte) (text []byte, ok bool) {
 	if whole, ok := plainWhole(number); ok {
 		return append(to, whole...), true
 	}
-	if !evaluate.NumberInBounds(number) {
+	at, exponent, ok := evaluate.NumberExponent(number)
+	if !ok {
 		return to, false
 	}
-	unsigned, negative := bytes.CutPrefix(number, []byte("-"))
-	exponent := 0
-	if at := bytes.IndexAny(unsigned, "eE"); at >= 0 {
-		exponent, _ = strconv.Atoi(string(unsigned[at+1:])) // it is in bounds
-		unsigned = unsigned[:at]
-	}
+	unsigned, negative := bytes.CutPrefix(number[:at], []byte("-"))
 	whole, fraction, cut := bytes.Cut(unsigned, []byte("."))
 	if !areDigits(whole) || len(whole) > 1 && whole[0] == '0' || cut && !areDigits(fraction) {
 		return to, false
+	}
+	if !cut && exponent >= 0 && whole[0] != '0' && len(whole)+exponent <= len(tooLarge) {
+		return append(append(to, number[:at]...), zeros[:exponent]...), true
 	}
 	begin := len(to)
 	if negative {
@@ -43,19 +44,16 @@ func appendInteger(to, number []byte) (text []byte, ok bool) {
 		}
 		to = to[:len(to)-1]
 	}
-	zeros := point - (len(to) - first)
+	missing := point - (len(to) - first)
 	switch digits := bytes.TrimLeft(to[first:], "0"); {
 	case len(digits) == 0:
 		return append(to[:begin], '0'), true
-	case len(digits)+zeros > len(tooLarge):
+	case len(digits)+missing > len(tooLarge):
 		return append(to[:first], tooLarge...), true
 	default:
 		to = append(to[:first], digits...) // moves them over the zeros
 	}
-	for range zeros {
-		to = append(to, '0')
-	}
-	return to, true
+	return append(to, zeros[:missing]...), true
 }
 
 // plainWhole returns what stands before the dot of a number such as 12.0, the usual one.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -51,6 +52,21 @@ func TestAppendIntegerAgrees(t *testing.T) {
 		require.Equal(t, digits, string(text), number)
 	}
 	require.Greater(t, integers, 10_000)
+}
+
+// What follows a number that no integer type holds is not decoded, so that it need not be rewritten.
+func TestCompletionEndsAtWhatIsTooLarge(t *testing.T) {
+	s, err := For(reflect.TypeFor[struct {
+		Few []int `json:"few"`
+		N   int   `json:"n,omitempty" default:"7"`
+	}]())
+	require.NoError(t, err)
+	text, ok := s.shape.completed([]byte(`{"few":[1.0,-1e20,2.0,1e512]}`))
+	require.True(t, ok)
+	require.Equal(t, `{"few":[1,-99999999999999999999,2.0,1e512]}`, string(text))
+	text, ok = s.shape.completed([]byte(`{"few":[1.0,1e19,-1e19,2.0]}`))
+	require.True(t, ok)
+	require.Equal(t, `{"few":[1,10000000000000000000,-10000000000000000000,2],"n":7}`, string(text))
 }
 
 func BenchmarkAppendInteger(b *testing.B) {

@@ -59,7 +59,7 @@ func (s *shape) admits(b []byte, i int, seen *oddities) (int, bool) {
 		return end, evaluate.NumberInBounds(b[i:end])
 	case s.kind == scalar && (c == '-' || c >= '0' && c <= '9'):
 		end := jsonvalue.SkipWord(b, i)
-		exponent, ok := evaluate.NumberExponent(b[i:end])
+		_, exponent, ok := evaluate.NumberExponent(b[i:end])
 		if jsonvalue.Hard(end-i, exponent) {
 			seen.hard++
 		}

@@ -42,9 +42,8 @@ func (w *weighing) value(e *extent) {
 		if e.array {
 			around = 0
 		}
-		if count, end := w.plainItems(e.elem); count > 0 {
-			w.left -= count * around
-			w.at = end
+		if e.elem.rate == 0 && e.elem.fixed == 0 && !e.elem.pointer {
+			w.left -= around * w.countItems()
 			return
 		}
 		w.items(func() { w.left -= around; w.value(e.elem) })
@@ -141,21 +140,22 @@ func (e *extent) field(quoted []byte) *extent {
 	return e.fields[string(unquoted)]
 }
 
-// plainItems returns how many items an array has, and where it ends, if none of them takes more than its variable: numbers and
-// booleans, of which there may be the most in a text. Otherwise it returns 0.
-func (w *weighing) plainItems(elem *extent) (count, end int) {
-	if elem.pointer || elem.kind != integer && elem.kind != scalar {
-		return 0, 0
+// countItems goes to the end of an array and returns how many items it has. It is for items that take no more than their variables:
+// numbers and booleans, of which there may be the most in a text.
+func (w *weighing) countItems() (count int) {
+	for w.at++; w.at < len(w.text); {
+		switch w.text[w.at] {
+		case ']':
+			w.at++
+			return count
+		case ',', ' ', '\t', '\r', '\n':
+			w.at++
+		default:
+			count++
+			w.skip()
+		}
 	}
-	size := bytes.IndexByte(w.text[w.at:], ']')
-	if size < 0 {
-		return 0, 0
-	}
-	items := w.text[w.at+1 : w.at+size]
-	if bytes.IndexByte(items, '"') >= 0 || bytes.IndexByte(items, '[') >= 0 || bytes.IndexByte(items, '{') >= 0 || jsonvalue.SkipSpace(items, 0) == len(items) {
-		return 0, 0
-	}
-	return bytes.Count(items, []byte(",")) + 1, w.at + size + 1
+	return count
 }
 
 // items reads an array, and calls item at each of its items.
@@ -207,7 +207,11 @@ func (w *weighing) next(end byte, first bool) bool {
 
 // skip skips a value.
 func (w *weighing) skip() {
-	end, ok := skipValue(w.text, w.at)
+	end := jsonvalue.SkipWord(w.text, w.at)
+	ok := end > w.at
+	if !ok {
+		end, ok = skipValue(w.text, w.at)
+	}
 	if w.at = end; !ok {
 		w.stop()
 	}

@@ -17,6 +17,8 @@ func (p *Program) analyse() {
 	for _, n := range p.nodes {
 		n.deep = len(all[n.id]) > 0
 		n.simple = len(applied[n.id]) == 0 && n.unevaluatedProperties == nil && n.unevaluatedItems == nil
+		n.typeOnly = n.kinds != 0 && n.simple && n.boolean == nil && n.constant == nil && n.enum == nil && n.format == nil &&
+			n.object == nil && n.array == nil && n.text == nil && n.number == nil
 	}
 	p.levels = levelsOf(p.root, applied)
 	p.markShared(applied, all)

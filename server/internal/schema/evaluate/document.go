@@ -100,7 +100,7 @@ func (d *document) value(i, depth int) int {
 	case 'n':
 		end = skipLiteral(d.raw, i, "null")
 	default:
-		if end = skipNumber(d.raw, i); end >= 0 && !NumberInBounds(d.raw[i:end]) {
+		if end = skipNumber(d.raw, i); end-i >= len("1e513") && !NumberInBounds(d.raw[i:end]) {
 			return -1
 		}
 	}

@@ -35,7 +35,8 @@ type node struct {
 	unevaluatedProperties *node
 	unevaluatedItems      *node
 
-	simple bool // no other node applies to the value itself
+	simple   bool // no other node applies to the value itself
+	typeOnly bool // there is nothing but the types to look at
 
 	resource  *resource
 	recursive bool // $recursiveAnchor is true
