@@ -16,6 +16,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/telemetry"
+	"github.com/vitrine-mcp/vitrine/telemetry/state"
 )
 
 // connections is a listener that bounds its open connections, and their requests of HTTP/2. The
@@ -111,13 +112,13 @@ func (l *connections) Snapshot() *telemetry.Snapshot {
 	for _, c := range all {
 		c.Release()
 	}
-	state := telemetry.ShareState{
+	share := state.Share{
 		Limit: limits.NameConnections, Size: usage.Size, Used: usage.Used, Holding: usage.Holders, Largest: largest,
 	}
 	if largest > 0 {
-		state.Caller = of.String()
+		share.Caller = of.String()
 	}
-	return &telemetry.Snapshot{At: time.Now(), Shares: []telemetry.ShareState{state}}
+	return &telemetry.Snapshot{At: time.Now(), Shares: []state.Share{share}}
 }
 
 // writeBuffer is the memory that the kernel sets aside for what a peer has not read yet, in bytes; Linux

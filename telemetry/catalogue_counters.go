@@ -10,6 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/resume"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/telemetry/state"
 )
 
 // counterMetrics are counters that are read from a snapshot.
@@ -20,13 +21,13 @@ func counterMetrics() []row {
 			from(func(s *Snapshot, r reading) { r.add(s.Counters.ObserverPanics) }),
 		counter(MetricRequestsAdmitted, "vitrine.requests.admitted", "{request}",
 			"Requests that were admitted. At rest: admitted = sent + stored + dropped.", ourMethod(mcp.MethodToolsCall)).
-			fromSeries(func(c *SeriesCounters, r reading) { r.with(c.Method).add(c.Admitted) }),
+			fromSeries(func(c *state.SeriesCounters, r reading) { r.with(c.Method).add(c.Admitted) }),
 		counter(MetricResponsesSent, "vitrine.responses.sent", "{response}",
 			"Answers that were handed to the kernel.", ourMethod(mcp.MethodToolsCall)).
-			fromSeries(func(c *SeriesCounters, r reading) { r.with(c.Method).add(c.Sent) }),
+			fromSeries(func(c *state.SeriesCounters, r reading) { r.with(c.Method).add(c.Sent) }),
 		counter(MetricResponsesStored, "vitrine.responses.stored", "{response}",
 			"Answers that were kept for replay.", ourMethod(mcp.MethodToolsCall)).
-			fromSeries(func(c *SeriesCounters, r reading) { r.with(c.Method).add(c.Stored) }),
+			fromSeries(func(c *state.SeriesCounters, r reading) { r.with(c.Method).add(c.Stored) }),
 		counter(MetricResponsesExpired, "vitrine.responses.expired", "{response}",
 			"Stored answers that no client can fetch any more, by the reason. At rest: stored = fetched + expired + waiting.",
 			closed("reason", "vitrine.expire.reason", mcp.ExpireReasons())).
@@ -44,7 +45,7 @@ func counterMetrics() []row {
 			fromSeries(readCancelled),
 		counter(MetricTasksCancelled, "vitrine.tasks.cancelled", "{task}",
 			"Tasks whose context was cancelled, by the cause. Their requests were answered before.", target(""), cause()).
-			fromSeries(func(c *SeriesCounters, r reading) { each(r.with(c.Target), c.TasksCancelled) }),
+			fromSeries(func(c *state.SeriesCounters, r reading) { each(r.with(c.Target), c.TasksCancelled) }),
 		counter(MetricRequestsRejected, "vitrine.requests.rejected", "{request}",
 			"Requests and frames that were answered with an error and not admitted.",
 			closed("reason", string(keyRejectReason), mcp.RejectReasons())).
@@ -72,7 +73,7 @@ func counterMetrics() []row {
 			fromSeries(readPanics),
 		counter(MetricHandlersAbandoned, "vitrine.handlers.abandoned.total", "{handler}",
 			"Handlers that ignored their cancelled context for too long.", target(""), cause()).
-			fromSeries(func(c *SeriesCounters, r reading) { each(r.with(c.Target), c.Abandoned) }),
+			fromSeries(func(c *state.SeriesCounters, r reading) { each(r.with(c.Target), c.Abandoned) }),
 		counter(MetricHTTPRefused, "vitrine.http.refused", "{request}",
 			"HTTP exchanges that were refused before they carried a message.",
 			closed("reason", "vitrine.http.refuse_reason", mcp.RefuseReasons())).

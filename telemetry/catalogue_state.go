@@ -4,6 +4,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/audit"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/telemetry/state"
 )
 
 // stateMetrics are gauges that are read from a snapshot, and the counters that belong to them.
@@ -53,7 +54,7 @@ func stateMetrics() []row {
 			"Age of the oldest of these events.").
 			from(func(s *Snapshot, r reading) {
 				if s.Events != nil {
-					r.max(s.Events.age(s.At))
+					r.max(oldestEvent(s.Events, s.At))
 				}
 			}),
 		gauge(MetricSubscriptionsActive, "vitrine.subscriptions.active", "{subscription}",
@@ -148,27 +149,27 @@ func stateMetrics() []row {
 			from(readClasses(func(c *mcp.ClassState) int { return c.Queued })),
 		gauge(MetricShareSize, "vitrine.share.size", "{item}",
 			"Size of a limit that callers share.", sharedLimit()).
-			from(readShares(func(s *ShareState, r reading) { r.add(uint64(s.Size)) })),
+			from(readShares(func(s *state.Share, r reading) { r.add(uint64(s.Size)) })),
 		gauge(MetricShareUsed, "vitrine.share.used", "{item}",
 			"What callers have of a limit that they share.", sharedLimit()).
-			from(readShares(func(s *ShareState, r reading) { r.add(uint64(s.Used)) })),
+			from(readShares(func(s *state.Share, r reading) { r.add(uint64(s.Used)) })),
 		gauge(MetricShareCallers, "vitrine.share.callers", "{caller}",
 			"Callers that hold something of a limit, and that wait for it.",
 			sharedLimit(), closed("state", "vitrine.share.state", []string{shareHolding, shareWaiting})).
-			from(readShares(func(s *ShareState, r reading) {
+			from(readShares(func(s *state.Share, r reading) {
 				r.with(shareHolding).add(uint64(s.Holding))
 				r.with(shareWaiting).add(uint64(s.Waiting))
 			})),
 		gauge(MetricShareLargest, "vitrine.share.largest", "{item}",
 			"How much of a limit the largest caller uses. /debug/requests names the caller.", sharedLimit()).
-			from(readShares(func(s *ShareState, r reading) { r.max(float64(s.Largest)) })),
+			from(readShares(func(s *state.Share, r reading) { r.max(float64(s.Largest)) })),
 
 		gauge(MetricMemoryHeld, "vitrine.memory.held", "By",
 			"Memory of each part: its count times what a unit takes at most.", memoryPart()).
-			from(readMemory(func(s *ShareState) int { return s.Used })),
+			from(readMemory(func(s *state.Share) int { return s.Used })),
 		gauge(MetricMemoryBound, "vitrine.memory.bound", "By",
 			"Memory that the limit of each part allows it.", memoryPart()).
-			from(readMemory(func(s *ShareState) int { return s.Size })),
+			from(readMemory(func(s *state.Share) int { return s.Size })),
 
 		counter(MetricAuditRecords, "vitrine.audit.records", "{record}",
 			"Records that a sink of the audit has taken.", auditSink()).

@@ -10,26 +10,20 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/report"
+	"github.com/vitrine-mcp/vitrine/telemetry/state"
 )
 
-// EventsHeld are the events of legacy HTTP streams that a server keeps in memory, of one session or of all.
-type EventsHeld struct {
-	// Streams is not known of all sessions together, and 0 then.
-	Bytes, Events, Streams int
-	Oldest                 time.Time // when the oldest event was stored; zero if there is none
-}
-
-// age returns the age of the oldest event in seconds.
-func (h *EventsHeld) age(now time.Time) float64 {
-	if h == nil || h.Oldest.IsZero() {
+// oldestEvent returns the age of the oldest event in seconds.
+func oldestEvent(held *state.Events, now time.Time) float64 {
+	if held == nil || held.Oldest.IsZero() {
 		return 0
 	}
-	return max(0, now.Sub(h.Oldest).Seconds())
+	return max(0, now.Sub(held.Oldest).Seconds())
 }
 
 // An eventHolder is the [Origin] of a session that may have events in memory. It is asked when somebody
 // looks at /debug/events.
-type eventHolder interface{ EventsHeld() EventsHeld }
+type eventHolder interface{ EventsHeld() state.Events }
 
 // EventsHandler serves GET /debug/events: what servers keep to resume the streams of legacy HTTP clients, and
 // which sessions and clients have most of it. It is JSON, or text as with [Telemetry.RequestsHandler].
@@ -51,7 +45,7 @@ func (t *Telemetry) reportEvents() *report.Events {
 		addCounts(rep.Failures, snap.Counters.EventFailures)
 		if snap.Events != nil {
 			rep.Bytes, rep.Events = rep.Bytes+snap.Events.Bytes, rep.Events+snap.Events.Events
-			rep.OldestAgeSeconds = max(rep.OldestAgeSeconds, snap.Events.age(snap.At))
+			rep.OldestAgeSeconds = max(rep.OldestAgeSeconds, oldestEvent(snap.Events, snap.At))
 			rep.MaxBytes += shareSize(snap, limits.NameEventBytesTotal)
 		}
 		rep.Lost = append(rep.Lost, lostAnswers(snap)...)
@@ -102,20 +96,20 @@ func lostAnswers(snap *Snapshot) []report.LostAnswer {
 }
 
 // holderOf describes a session, and whether it has events or answers.
-func (t *Telemetry) holderOf(state *SessionState, now time.Time) (row report.EventHolder, holds bool) {
-	var held EventsHeld
-	if holder, ok := state.Origin.(eventHolder); ok {
+func (t *Telemetry) holderOf(s *SessionState, now time.Time) (row report.EventHolder, holds bool) {
+	var held state.Events
+	if holder, ok := s.Origin.(eventHolder); ok {
 		held = holder.EventsHeld()
 	}
-	if held.Events == 0 && state.Stored == 0 {
+	if held.Events == 0 && s.Stored == 0 {
 		return row, false
 	}
-	info := state.Origin.Describe()
+	info := s.Origin.Describe()
 	row = report.EventHolder{
 		EventsHeld: report.EventsHeld{
-			Bytes: held.Bytes, Events: held.Events, Streams: held.Streams, Answers: state.Stored, OldestAgeSeconds: held.age(now),
+			Bytes: held.Bytes, Events: held.Events, Streams: held.Streams, Answers: s.Stored, OldestAgeSeconds: oldestEvent(&held, now),
 		},
-		Sessions: 1, Key: keyText("s", state.Key), Session: info.sessionName(), Remote: info.RemoteAddr,
+		Sessions: 1, Key: keyText("s", s.Key), Session: info.sessionName(), Remote: info.RemoteAddr,
 		Principal: logline.Printable(info.Principal.String(), maxName),
 	}
 	row.Client, row.ClientVersion = info.client(t.clients)
@@ -130,7 +124,7 @@ func addStored(rep *report.Requests, snap *Snapshot) {
 	if rep.StoredEvents == nil {
 		rep.StoredEvents = &report.EventsHeld{}
 	}
-	held := report.EventsHeld{Bytes: snap.Events.Bytes, Events: snap.Events.Events, OldestAgeSeconds: snap.Events.age(snap.At)}
+	held := report.EventsHeld{Bytes: snap.Events.Bytes, Events: snap.Events.Events, OldestAgeSeconds: oldestEvent(snap.Events, snap.At)}
 	for i := range snap.Sessions {
 		held.Answers += snap.Sessions[i].Stored
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/telemetry/state"
 )
 
 // A fixedSource returns the same snapshot each time.
@@ -29,20 +30,20 @@ func (s *fixedSource) Snapshot() *Snapshot {
 // A holder is a session with events in memory.
 type holder struct {
 	info Info
-	held EventsHeld
+	held state.Events
 }
 
-func (h *holder) Describe() Info         { return h.info }
-func (h *holder) EventsHeld() EventsHeld { return h.held }
+func (h *holder) Describe() Info           { return h.info }
+func (h *holder) EventsHeld() state.Events { return h.held }
 
 // stored returns the snapshot of a server with 25 sessions of small clients, one with large events, and one
 // without any.
 func stored() *fixedSource {
 	now := time.Now()
 	src := &fixedSource{
-		Events: &EventsHeld{Bytes: 25*100 + 7500, Events: 75, Oldest: now.Add(-time.Minute)},
-		Shares: []ShareState{{Limit: limits.NameEventBytesTotal, Size: 20_000, Used: 10_000}},
-		Counters: Counters{
+		Events: &state.Events{Bytes: 25*100 + 7500, Events: 75, Oldest: now.Add(-time.Minute)},
+		Shares: []state.Share{{Limit: limits.NameEventBytesTotal, Size: 20_000, Used: 10_000}},
+		Counters: state.Counters{
 			ResponsesFetched: 3, ResponsesExpired: map[mcp.ExpireReason]uint64{mcp.ExpireMaxEventBytesTotal: 33}, EventFailures: map[string]uint64{"append": 2},
 		},
 	}
@@ -53,17 +54,17 @@ func stored() *fixedSource {
 			Reason: mcp.ExpireMaxEvents, StoredAt: now.Add(-time.Minute), ExpiredAt: now.Add(time.Duration(i-2) * time.Second),
 		})
 	}
-	add := func(name, client, version string, held EventsHeld, answers int) {
+	add := func(name, client, version string, held state.Events, answers int) {
 		src.Sessions = append(src.Sessions, SessionState{
 			Origin: &holder{Info{Session: name, Client: &mcp.Implementation{Name: client, Version: version}}, held},
 			Key:    uint64(len(src.Sessions) + 1), Stored: answers,
 		})
 	}
 	for i := range 25 {
-		add(fmt.Sprintf("small-%02d", i), "small", fmt.Sprintf("1.%d", i/20), EventsHeld{Bytes: 100, Events: 1, Streams: 1, Oldest: now.Add(-time.Second)}, 0)
+		add(fmt.Sprintf("small-%02d", i), "small", fmt.Sprintf("1.%d", i/20), state.Events{Bytes: 100, Events: 1, Streams: 1, Oldest: now.Add(-time.Second)}, 0)
 	}
-	add("big", "exporter", "2.0", EventsHeld{Bytes: 7500, Events: 50, Streams: 2, Oldest: now.Add(-time.Minute)}, 4)
-	add("idle", "idle", "1", EventsHeld{}, 0)
+	add("big", "exporter", "2.0", state.Events{Bytes: 7500, Events: 50, Streams: 2, Oldest: now.Add(-time.Minute)}, 4)
+	add("idle", "idle", "1", state.Events{}, 0)
 	return src
 }
 

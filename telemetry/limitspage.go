@@ -6,23 +6,13 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/telemetry/state"
 )
-
-// A LimitState is a limit as it was configured.
-type LimitState struct {
-	Name           string
-	Value, Default float64 // in force, and if nothing is set; seconds for times
-	From           string  // set, max_memory or default
-	Unit           string
-	Flag, Env      string // that set it
-	About          string // what it bounds
-	Counted        bool   // it is counted how often it is reached
-}
 
 // LimitsHandler serves GET /debug/limits: the limits, which list returns, with how much of each is used and how
 // often it was reached; then classes and rate limits of the program. It is JSON, or text as with
 // [Telemetry.RequestsHandler]. list must be safe for concurrent use.
-func (t *Telemetry) LimitsHandler(list func() []LimitState) http.Handler {
+func (t *Telemetry) LimitsHandler(list func() []state.Limit) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if readOnly(w, req) {
 			report.Write(w, req, t.reportLimits(list()))
@@ -30,7 +20,7 @@ func (t *Telemetry) LimitsHandler(list func() []LimitState) http.Handler {
 	})
 }
 
-func (t *Telemetry) reportLimits(list []LimitState) *report.Limits {
+func (t *Telemetry) reportLimits(list []state.Limit) *report.Limits {
 	page := &report.Limits{At: t.now(), Limits: []report.Limit{}, OtherReached: map[string]uint64{}}
 	uses := limitUses{}
 	snaps := t.snapshots()

@@ -12,6 +12,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/telemetry/state"
 )
 
 // TestLimitsOfParts checks the limits that a server has without a flag: of telemetry, of authenticators, of the
@@ -52,19 +53,19 @@ func TestLimitsPage(t *testing.T) {
 	tel, err := New()
 	require.NoError(t, err)
 	tel.AddSource(&fixedSource{
-		Shares:   []ShareState{{Limit: limits.NameSessions, Size: 10, Used: 7, Holding: 2, Largest: 6, Caller: "eve"}},
+		Shares:   []state.Share{{Limit: limits.NameSessions, Size: 10, Used: 7, Holding: 2, Largest: 6, Caller: "eve"}},
 		Sessions: []SessionState{{Requests: 2}, {Requests: 5}},
 		Outbound: []OutboundState{{Session: "a"}, {Session: "b"}, {Session: "b"}},
 		Classes:  []mcp.ClassState{{Name: "heavy", Limit: 4, InUse: 3}},
-		RateLimits: []RateLimitState{{
+		RateLimits: []state.RateLimit{{
 			Name: "calls", Used: 0.5, Allowed: 9, Refused: 1, Buckets: 2,
 		}},
 		TaskStatus: map[mcp.TaskStatus]int{mcp.TaskWorking: 2, mcp.TaskCompleted: 3},
 		Auth:       auth.Stats{LimitsReached: map[string]uint64{"max_token_bytes": 5}},
-		Counters:   Counters{LimitsReached: map[string]uint64{limits.NameSessions: 12, "class:heavy": 8}},
+		Counters:   state.Counters{LimitsReached: map[string]uint64{limits.NameSessions: 12, "class:heavy": 8}},
 	})
 	tel.Count(MetricLimitReached, limits.NameOutbound) // by the package that checks it
-	page := tel.reportLimits([]LimitState{
+	page := tel.reportLimits([]state.Limit{
 		{Name: limits.NameSessions, Value: 10, Default: 10_000, From: report.LimitSet, Unit: "sessions", Flag: "--max-sessions", Env: "X_MAX_SESSIONS", About: "legacy HTTP sessions", Counted: true},
 		{Name: limits.NameInFlight, Value: 256, Default: 256, From: report.LimitDefault, Unit: "requests", Counted: true},
 		{Name: limits.NameOutbound, Value: 64, Default: 64, From: report.LimitDefault, Unit: "requests", Counted: true},

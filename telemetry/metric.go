@@ -10,6 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/telemetry/state"
 )
 
 // A Kind is the type of a metric.
@@ -216,7 +217,7 @@ func (m row) from(read func(*Snapshot, reading)) row {
 }
 
 // fromSeries sets how the value is read from the counters of each series of a snapshot.
-func (m row) fromSeries(read func(*SeriesCounters, reading)) row {
+func (m row) fromSeries(read func(*state.SeriesCounters, reading)) row {
 	return m.from(func(s *Snapshot, r reading) {
 		for i := range s.Counters.Series {
 			read(&s.Counters.Series[i], r)
@@ -330,20 +331,20 @@ func eachPair[K, L ~string](r reading, counts map[K]map[L]uint64) {
 // The series of a method exist from its registration, with an empty target and all values of the
 // other labels.
 
-func readPanics(c *SeriesCounters, r reading) {
+func readPanics(c *state.SeriesCounters, r reading) {
 	if c.Panics > 0 || c.Target == "" {
 		r.with(c.Method, c.Target).add(c.Panics)
 	}
 }
 
-func readDropped(c *SeriesCounters, r reading) {
+func readDropped(c *state.SeriesCounters, r reading) {
 	for _, reason := range mcp.ResponseDropReasons() {
 		r.with(c.Method, "", string(reason)).add(0)
 	}
 	each(r.with(c.Method, c.Target), c.Dropped)
 }
 
-func readCancelled(c *SeriesCounters, r reading) {
+func readCancelled(c *state.SeriesCounters, r reading) {
 	for _, cause := range mcp.Causes() {
 		r.with(c.Method, "", string(cause), phaseQueued).add(0)
 		r.with(c.Method, "", string(cause), phaseRunning).add(0)
@@ -399,7 +400,7 @@ func readAudit(read func(*audit.SinkStats, reading)) func(*Snapshot, reading) {
 }
 
 // readShares returns a function that reads one number of each shared limit.
-func readShares(read func(*ShareState, reading)) func(*Snapshot, reading) {
+func readShares(read func(*state.Share, reading)) func(*Snapshot, reading) {
 	return func(s *Snapshot, r reading) {
 		for i := range s.Shares {
 			read(&s.Shares[i], r.with(s.Shares[i].Limit))
@@ -432,7 +433,7 @@ func readClassRefusals(s *Snapshot, r reading) {
 
 // readMemory returns a function that reads the memory of each part: a number of its limit times
 // what a unit takes.
-func readMemory(count func(*ShareState) int) func(*Snapshot, reading) {
+func readMemory(count func(*state.Share) int) func(*Snapshot, reading) {
 	return func(s *Snapshot, r reading) {
 		for i := range s.Shares {
 			for _, part := range limits.Parts() {

@@ -50,7 +50,7 @@ func (op *Operation) Cancelled(cause mcp.Cause, detail string) {
 }
 
 // CancelledIn is Cancelled for a server with an [Info.Origin], which knows the phase of the operation;
-// see [CancelledIn].
+// see [state.CancelledIn].
 func (op *Operation) CancelledIn(phase string, cause mcp.Cause, detail string) {
 	if op == nil {
 		return

@@ -10,6 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/telemetry/state"
 )
 
 // RequestsHandler serves GET /debug/requests: the requests, tasks and sessions in flight. They are
@@ -52,7 +53,7 @@ func (t *Telemetry) report() *report.Requests {
 	rep.Shares = []report.Share{}
 	by := callers{}
 	for _, snap := range snaps {
-		rep.Readiness = snap.Readiness.worse(rep.Readiness)
+		rep.Readiness = worse(snap.Readiness, rep.Readiness)
 		rep.OldestAgeSeconds = max(rep.OldestAgeSeconds, snap.oldestAge().Seconds())
 		for i := range snap.Shares {
 			if s := &snap.Shares[i]; s.Used > 0 {
@@ -150,7 +151,7 @@ func keyText(kind string, key uint64) string {
 	return kind + strconv.FormatUint(key, 10)
 }
 
-func reportShare(s *ShareState) report.Share {
+func reportShare(s *state.Share) report.Share {
 	return report.Share{
 		Limit: s.Limit, Size: s.Size, Used: s.Used, Holding: s.Holding, Waiting: s.Waiting, Largest: s.Largest,
 		Caller: logline.Printable(s.Caller, maxName),
@@ -183,22 +184,22 @@ func (t *Telemetry) reportSession(state *SessionState, info *Info) report.Sessio
 	return row
 }
 
-func reportTask(state *TaskState) report.Task {
+func reportTask(t *state.Task) report.Task {
 	row := report.Task{
-		Task: state.Name, Tool: state.Tool, Status: string(state.Status), Principal: logline.Printable(state.Principal.String(), maxName), Client: state.Client, ClientVersion: state.ClientVersion,
-		AgeSeconds: state.Age.Seconds(), LifeSeconds: state.Left.Seconds(), Abandoned: state.Abandoned,
+		Task: t.Name, Tool: t.Tool, Status: string(t.Status), Principal: logline.Printable(t.Principal.String(), maxName), Client: t.Client, ClientVersion: t.ClientVersion,
+		AgeSeconds: t.Age.Seconds(), LifeSeconds: t.Left.Seconds(), Abandoned: t.Abandoned,
 	}
-	if state.Run > 1 {
-		row.Run = state.Run
+	if t.Run > 1 {
+		row.Run = t.Run
 	}
-	row.TraceID, row.SpanID = spanIDs(state.Span)
-	if state.Cancelled != nil {
-		row.CancelCause, row.CancelledForSeconds = string(state.Cancelled.Cause), state.CancelledFor.Seconds()
+	row.TraceID, row.SpanID = spanIDs(t.Span)
+	if t.Cancelled != nil {
+		row.CancelCause, row.CancelledForSeconds = string(t.Cancelled.Cause), t.CancelledFor.Seconds()
 	}
 	return row
 }
 
-func addTotals(t *report.Totals, c *Counters) {
+func addTotals(t *report.Totals, c *state.Counters) {
 	addCounts(t.Received, c.Received)
 	addCounts(t.Rejected, c.Rejected)
 	addCounts(t.Notified, c.NotificationsSent)

@@ -14,6 +14,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/telemetry/state"
 )
 
 // Bounds for servers that are no [Source].
@@ -31,15 +32,15 @@ type tracker struct {
 	mu       sync.Mutex // guards the rest, and the state of all operations
 	live     map[*tracked]struct{}
 	sessions map[*trackedSession]struct{}
-	counts   map[*Series]*SeriesCounters
-	own      Counters // without series
+	counts   map[*Series]*state.SeriesCounters
+	own      state.Counters // without series
 }
 
 func newTracker(add func(Source)) *tracker {
 	k := &tracker{
 		known: map[string]bool{}, live: map[*tracked]struct{}{}, sessions: map[*trackedSession]struct{}{},
-		counts: map[*Series]*SeriesCounters{},
-		own: Counters{
+		counts: map[*Series]*state.SeriesCounters{},
+		own: state.Counters{
 			Received: map[string]uint64{}, Rejected: map[mcp.RejectReason]uint64{}, SessionsClosed: map[mcp.Cause]uint64{},
 			Refused: map[string]map[string]uint64{},
 		},
@@ -102,12 +103,12 @@ func (k *tracker) enter(tr *tracked) {
 }
 
 // countsOf returns the counters of a series. The caller must hold k.mu.
-func (k *tracker) countsOf(s *Series) *SeriesCounters {
+func (k *tracker) countsOf(s *Series) *state.SeriesCounters {
 	c := k.counts[s]
 	if c == nil {
-		c = &SeriesCounters{
+		c = &state.SeriesCounters{
 			Method: s.key.method, Target: s.key.target, Dropped: map[mcp.DropReason]uint64{},
-			Cancelled: map[CancelledIn]uint64{}, Abandoned: map[mcp.Cause]uint64{},
+			Cancelled: map[state.CancelledIn]uint64{}, Abandoned: map[mcp.Cause]uint64{},
 		}
 		k.counts[s] = c
 	}
@@ -119,7 +120,7 @@ func (k *tracker) Snapshot() *Snapshot {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
-	snap := &Snapshot{At: now, Counters: Counters{
+	snap := &Snapshot{At: now, Counters: state.Counters{
 		Received: maps.Clone(k.own.Received), Rejected: maps.Clone(k.own.Rejected), SessionsClosed: maps.Clone(k.own.SessionsClosed),
 		Refused: k.refused(),
 	}}
@@ -151,7 +152,7 @@ type tracked struct {
 	exchange *exchange
 	ctx      context.Context // the handler's
 	unwatch  func() bool
-	counts   *SeriesCounters
+	counts   *state.SeriesCounters
 
 	// Guarded by tracker.mu.
 	queued, admitted, abandoned, lost, ended bool
@@ -245,7 +246,7 @@ func (tr *tracked) cancel(cause mcp.Cause, detail string) (phase string, first b
 		if first = tr.cancelled == nil && !tr.ended; first {
 			phase = tr.cancelPhase()
 			tr.cancelled, tr.cancelledAfter = &mcp.CancelError{Cause: cause, Detail: detail}, after
-			tr.counts.Cancelled[CancelledIn{cause, phase}]++
+			tr.counts.Cancelled[state.CancelledIn{Cause: cause, Phase: phase}]++
 		}
 	})
 	return phase, first

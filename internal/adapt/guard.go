@@ -16,6 +16,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/telemetry"
+	"github.com/vitrine-mcp/vitrine/telemetry/state"
 )
 
 // byAuthenticator says who refuses a caller if the authenticator does not say so itself.
@@ -33,7 +34,7 @@ type guard struct {
 
 	mu     sync.Mutex // guards the rest
 	shown  bool       // telemetry has the counts
-	counts telemetry.Counters
+	counts state.Counters
 }
 
 // Authenticate sets the authenticator. Callers that it refuses are not served.
@@ -66,7 +67,7 @@ func (a *Adapter) combine() {
 	}
 	if !g.shown {
 		g.shown = true
-		g.counts = telemetry.Counters{
+		g.counts = state.Counters{
 			HTTPRefused: map[mcp.RefuseReason]uint64{}, Refused: map[string]map[string]uint64{},
 			Decisions: map[string]map[string]uint64{}, Foreign: map[string]uint64{}, StreamsExpired: map[string]uint64{},
 		}
@@ -233,7 +234,7 @@ func (g *guard) Snapshot() *telemetry.Snapshot {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	snap.Counters = telemetry.Counters{
+	snap.Counters = state.Counters{
 		HTTPRefused: maps.Clone(g.counts.HTTPRefused), Refused: cloned(g.counts.Refused), Decisions: cloned(g.counts.Decisions),
 		Foreign: maps.Clone(g.counts.Foreign), StreamsExpired: maps.Clone(g.counts.StreamsExpired),
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/telemetry"
+	"github.com/vitrine-mcp/vitrine/telemetry/state"
 )
 
 // A Source is a [telemetry.Source] of a function that takes snapshots of a core.
@@ -19,13 +20,13 @@ type Source func() *session.Snapshot
 func (s Source) Snapshot() *telemetry.Snapshot {
 	snap := s()
 	out := &telemetry.Snapshot{
-		At: snap.At, Requests: requests(snap.Requests), Subscriptions: requests(snap.Subscriptions), TaskStatus: snap.Tasks, TasksUnstored: snap.TasksUnstored, Readiness: telemetry.Readiness(snap.Readiness),
-		Tasks: make([]telemetry.TaskState, len(snap.Detached)), Outbound: make([]telemetry.OutboundState, len(snap.Outbound)),
+		At: snap.At, Requests: requests(snap.Requests), Subscriptions: requests(snap.Subscriptions), TaskStatus: snap.Tasks, TasksUnstored: snap.TasksUnstored, Readiness: state.Readiness(snap.Readiness),
+		Tasks: make([]state.Task, len(snap.Detached)), Outbound: make([]telemetry.OutboundState, len(snap.Outbound)),
 		Sessions: make([]telemetry.SessionState, len(snap.Sessions)), Counters: counters(&snap.Counters),
 	}
 	out.Saturated, out.Auth, out.Turns, out.Classes = snap.Saturated, snap.Auth, snap.Turns, snap.Classes
 	if snap.Events != nil {
-		held := telemetry.EventsHeld(*snap.Events)
+		held := state.Events(*snap.Events)
 		out.Events = &held
 	}
 	for _, a := range snap.Expired {
@@ -37,7 +38,7 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 	}
 	for i := range snap.Shares {
 		info := &snap.Shares[i]
-		row := telemetry.ShareState{
+		row := state.Share{
 			Limit: info.Limit, Size: info.Size, Used: info.Used, Holding: info.Holders, Waiting: info.Waiting, Largest: info.Largest,
 		}
 		if info.Largest > 0 {
@@ -46,19 +47,19 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 		out.Shares = append(out.Shares, row)
 	}
 	for _, r := range snap.Registrations {
-		out.Registrations = append(out.Registrations, telemetry.RegistrationState(r))
+		out.Registrations = append(out.Registrations, state.Registration(r))
 	}
 	out.ListChanges = map[string]map[string]uint64{}
 	for change, n := range snap.ListChanges {
 		nest(out.ListChanges, strings.ReplaceAll(change.Kind, " ", "_"), change.Change, n)
 	}
 	for _, r := range snap.Rates {
-		out.RateLimits = append(out.RateLimits, telemetry.RateLimitState(r))
+		out.RateLimits = append(out.RateLimits, state.RateLimit(r))
 	}
 	for i := range snap.Detached {
 		info := &snap.Detached[i]
 		client, version := info.Detached.Client()
-		out.Tasks[i] = telemetry.TaskState{
+		out.Tasks[i] = state.Task{
 			Client: client, ClientVersion: version, Status: info.Detached.Status(),
 			Tool: info.Detached.Series.Target, Name: info.Detached.Name, Run: info.Detached.Run, Age: info.Age, Left: info.Left, Principal: info.Detached.Principal,
 			Cancelled: info.Cancel, CancelledFor: info.CancelFor, Abandoned: info.Abandoned,
@@ -92,8 +93,8 @@ type sessionOrigin session.SessionInfo
 func (o *sessionOrigin) Describe() telemetry.Info { return describeSession(o.Session, o.Peer) }
 
 // EventsHeld is asked for /debug/events, see [telemetry.SessionState].
-func (o *sessionOrigin) EventsHeld() telemetry.EventsHeld {
-	return telemetry.EventsHeld(o.Session.EventsHeld())
+func (o *sessionOrigin) EventsHeld() state.Events {
+	return state.Events(o.Session.EventsHeld())
 }
 
 // peerOrigin is the session of a request to a client.
@@ -117,9 +118,9 @@ func requests(infos []session.RequestInfo) []telemetry.RequestState {
 	return rows
 }
 
-func counters(c *session.Counters) telemetry.Counters {
-	out := telemetry.Counters{
-		Series: make([]telemetry.SeriesCounters, len(c.Series)), Received: c.Received, Rejected: c.Rejected,
+func counters(c *session.Counters) state.Counters {
+	out := state.Counters{
+		Series: make([]state.SeriesCounters, len(c.Series)), Received: c.Received, Rejected: c.Rejected,
 		Ignored:              map[mcp.IgnoredKind]map[mcp.IgnoreReason]uint64{},
 		NotificationsDropped: map[string]map[mcp.DropReason]uint64{},
 		NotificationsSent:    c.NotificationsSent,
@@ -143,12 +144,12 @@ func counters(c *session.Counters) telemetry.Counters {
 	}
 	for i := range c.Series {
 		s := &c.Series[i]
-		out.Series[i] = telemetry.SeriesCounters{
+		out.Series[i] = state.SeriesCounters{
 			Method: s.Series.Method, Target: s.Series.Target, Admitted: s.Admitted, Sent: s.Sent, Stored: s.Stored, Panics: s.Panics,
-			Dropped: s.Dropped, Cancelled: map[telemetry.CancelledIn]uint64{}, Abandoned: s.Abandoned, TasksCancelled: s.TasksCancelled,
+			Dropped: s.Dropped, Cancelled: map[state.CancelledIn]uint64{}, Abandoned: s.Abandoned, TasksCancelled: s.TasksCancelled,
 		}
 		for in, n := range s.Cancelled {
-			out.Series[i].Cancelled[telemetry.CancelledIn(in)] = n
+			out.Series[i].Cancelled[state.CancelledIn(in)] = n
 		}
 	}
 	return out
@@ -162,18 +163,17 @@ func nest[K, L comparable](all map[K]map[L]uint64, outer K, inner L, n uint64) {
 	all[outer][inner] += n
 }
 
-func storeState(s *session.StoreInfo) *telemetry.StoreState {
-	return &telemetry.StoreState{
+func storeState(s *session.StoreInfo) *state.Store {
+	return &state.Store{
 		Replica: s.Replica, Away: s.Away, Operations: s.Operations, Took: s.Took, Signals: s.Signals, Missed: s.Missed, TasksLost: s.TasksLost,
 		TasksTakenOver: s.TasksTakenOver, TasksFenced: s.TasksFenced, Fenced: s.Fenced, Evicts: s.Evicts,
-		Replicas: func(ctx context.Context) (all []telemetry.ReplicaState) {
+		Replicas: func(ctx context.Context) (all []state.Replica) {
 			for _, info := range s.Replicas(ctx) {
-				state := telemetry.ReplicaState{
+				all = append(all, state.Replica{
 					Replica: info.Replica, Host: info.Host, Process: info.Process, Version: info.Version, Started: info.Started,
 					Draining: info.Draining, InFlight: info.InFlight, Sessions: info.Sessions, Tasks: info.Tasks,
 					AwayFor: time.Duration(info.AwayFor * float64(time.Second)),
-				}
-				all = append(all, state)
+				})
 			}
 			return all
 		},
