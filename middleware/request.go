@@ -128,10 +128,11 @@ func (r *Request) Meta() mcp.Meta {
 	return params.Meta
 }
 
-// decode reads a part of the params, which are untrusted and may be absent.
+// decode reads a part of the params, which are untrusted and may be absent. It does not look for names that are there twice: our
+// servers have refused them before, and in a large object that takes many times as long as to read it.
 func (r *Request) decode(into any) error {
 	if r.Params == nil {
 		return nil
 	}
-	return jsonvalue.Unmarshal(r.Params, into)
+	return jsonvalue.Unmarshal(r.Params, into, jsontext.AllowDuplicateNames(true))
 }

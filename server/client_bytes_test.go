@@ -85,9 +85,10 @@ func TestLargeClientsAreNotDecoded(t *testing.T) {
 		opts []server.Option
 		want string
 	}{
-		"icons":        {`"capabilities":{},"clientInfo":{"name":"n","version":"1","icons":` + many + `}`, nil, `"protocolVersion":"2025-11-25"`},
-		"capabilities": {`"capabilities":{"experimental":{"a":{"b":` + many + `}}},"clientInfo":{"name":"n","version":"1"}`, nil, "max_client_bytes"},
-		"refused":      {`"capabilities":{"experimental":{"a":{"b":` + many + `}}},"clientInfo":{"name":"n","version":"1"}`, []server.Option{server.WithEras(mcp.Modern)}, "does not serve legacy clients"},
+		"icons":                {`"capabilities":{},"clientInfo":{"name":"n","version":"1","icons":` + many + `}`, nil, `"protocolVersion":"2025-11-25"`},
+		"capabilities":         {`"capabilities":{"experimental":{"a":{"b":` + many + `}}},"clientInfo":{"name":"n","version":"1"}`, nil, "max_client_bytes"},
+		"after a large number": {`"_meta":{"n":[1e999]},"capabilities":{"experimental":{"a":{"b":` + many + `}}},"clientInfo":{"name":"n","version":"1"}`, nil, "max_client_bytes"},
+		"refused":              {`"capabilities":{"experimental":{"a":{"b":` + many + `}}},"clientInfo":{"name":"n","version":"1"}`, []server.Option{server.WithEras(mcp.Modern)}, "does not serve legacy clients"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := dial(t, newServer(t, tt.opts...))

@@ -112,13 +112,13 @@ func (l *connections) Snapshot() *telemetry.Snapshot {
 	for _, c := range all {
 		c.Release()
 	}
-	share := state.Share{
+	row := state.Share{
 		Limit: limits.NameConnections, Size: usage.Size, Used: usage.Used, Holding: usage.Holders, Largest: largest,
 	}
 	if largest > 0 {
-		share.Caller = of.String()
+		row.Caller = of.String()
 	}
-	return &telemetry.Snapshot{At: time.Now(), Shares: []state.Share{share}}
+	return &telemetry.Snapshot{At: time.Now(), Shares: []state.Share{row}}
 }
 
 // writeBuffer is the memory that the kernel sets aside for what a peer has not read yet, in bytes; Linux

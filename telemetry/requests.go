@@ -47,8 +47,8 @@ func (t *Telemetry) report() *report.Requests {
 			Rejected: zeroed(mcp.RejectReasons()), Notified: map[string]uint64{}, Abandoned: zeroed(mcp.Causes()),
 		},
 	}
-	for _, state := range report.States() {
-		rep.InFlight[state] = 0
+	for _, name := range report.States() {
+		rep.InFlight[name] = 0
 	}
 	rep.Shares = []report.Share{}
 	by := callers{}
@@ -64,19 +64,19 @@ func (t *Telemetry) report() *report.Requests {
 			rep.Classes = append(rep.Classes, report.Class{Class: c.Name, Limit: c.Limit, InUse: c.InUse, Queued: c.Queued})
 		}
 		for i := range snap.Requests {
-			state := &snap.Requests[i]
-			info := state.Origin.Describe()
-			row := t.reportRequest(state, &info, snap.At)
-			rep.InFlight[state.State]++
-			by.addRequest(state, &info, row.Client, row.ClientVersion)
+			r := &snap.Requests[i]
+			info := r.Origin.Describe()
+			row := t.reportRequest(r, &info, snap.At)
+			rep.InFlight[r.State]++
+			by.addRequest(r, &info, row.Client, row.ClientVersion)
 			rep.Requests = append(rep.Requests, row)
 		}
 		for i := range snap.Subscriptions {
-			state := &snap.Subscriptions[i]
-			info := state.Origin.Describe()
-			row := t.reportRequest(state, &info, snap.At)
+			r := &snap.Subscriptions[i]
+			info := r.Origin.Describe()
+			row := t.reportRequest(r, &info, snap.At)
 			row.DeadlineSeconds, row.In = 0, ""
-			rep.InFlight[state.State]++
+			rep.InFlight[r.State]++
 			by.of(&info, row.Client, row.ClientVersion).Subscriptions++
 			rep.Subscriptions = append(rep.Subscriptions, row)
 		}
@@ -123,10 +123,10 @@ func (t *Telemetry) report() *report.Requests {
 	return rep
 }
 
-func (t *Telemetry) reportRequest(state *RequestState, info *Info, now time.Time) report.Request {
+func (t *Telemetry) reportRequest(r *RequestState, info *Info, now time.Time) report.Request {
 	row := report.Request{
-		Key: keyText("r", state.Key), ID: logline.Printable(info.ID.String(), maxText), Method: logline.Printable(info.Method, maxName),
-		Tool: info.Target, State: state.State, In: state.In, ConcurrencyClass: info.Class, AgeSeconds: state.Age.Seconds(), Abandoned: state.Abandoned,
+		Key: keyText("r", r.Key), ID: logline.Printable(info.ID.String(), maxText), Method: logline.Printable(info.Method, maxName),
+		Tool: info.Target, State: r.State, In: r.In, ConcurrencyClass: info.Class, AgeSeconds: r.Age.Seconds(), Abandoned: r.Abandoned,
 		ProtocolVersion: logline.Printable(string(info.Version), maxName), Session: info.sessionName(),
 		Transport: info.Transport, Remote: info.RemoteAddr, Via: info.Via, ForwardedFor: info.ForwardedFor,
 		Principal: logline.Printable(info.Principal.String(), maxName), Tenant: logline.Printable(info.tenant(), maxName),
@@ -134,11 +134,11 @@ func (t *Telemetry) reportRequest(state *RequestState, info *Info, now time.Time
 	if !info.Deadline.IsZero() {
 		row.DeadlineSeconds = info.Deadline.Sub(now).Seconds()
 	}
-	if state.Cancelled != nil {
-		row.CancelCause, row.CancelDetail = string(state.Cancelled.Cause), state.Cancelled.Detail
-		row.CancelledForSeconds = state.CancelledFor.Seconds()
+	if r.Cancelled != nil {
+		row.CancelCause, row.CancelDetail = string(r.Cancelled.Cause), r.Cancelled.Detail
+		row.CancelledForSeconds = r.CancelledFor.Seconds()
 	}
-	row.TraceID, row.SpanID = spanIDs(state.Operation.SpanContext())
+	row.TraceID, row.SpanID = spanIDs(r.Operation.SpanContext())
 	row.Client, row.ClientVersion = info.client(t.clients)
 	return row
 }
@@ -158,26 +158,26 @@ func reportShare(s *state.Share) report.Share {
 	}
 }
 
-func (t *Telemetry) reportOutbound(state *OutboundState) report.Outbound {
+func (t *Telemetry) reportOutbound(o *OutboundState) report.Outbound {
 	row := report.Outbound{
-		Session: state.Session, ID: state.ID.String(), Method: state.Method, AgeSeconds: state.Age.Seconds(),
-		TraceID: state.Operation.TraceID(),
+		Session: o.Session, ID: o.ID.String(), Method: o.Method, AgeSeconds: o.Age.Seconds(),
+		TraceID: o.Operation.TraceID(),
 	}
-	if state.Client != nil {
-		info := state.Client.Describe()
+	if o.Client != nil {
+		info := o.Client.Describe()
 		row.Client, row.ClientVersion = info.client(t.clients)
 	}
-	if state.For != nil {
-		info := state.For.Describe()
+	if o.For != nil {
+		info := o.For.Describe()
 		row.RequestID, row.Tool = logline.Printable(info.ID.String(), maxText), info.Target
 	}
 	return row
 }
 
-func (t *Telemetry) reportSession(state *SessionState, info *Info) report.Session {
+func (t *Telemetry) reportSession(s *SessionState, info *Info) report.Session {
 	row := report.Session{
-		Key: keyText("s", state.Key), Session: info.sessionName(), Transport: info.Transport, Remote: info.RemoteAddr, ProtocolVersion: string(info.Version),
-		AgeSeconds: state.Age.Seconds(), IdleSeconds: state.Idle.Seconds(), Requests: state.Requests, Streaming: state.Streaming,
+		Key: keyText("s", s.Key), Session: info.sessionName(), Transport: info.Transport, Remote: info.RemoteAddr, ProtocolVersion: string(info.Version),
+		AgeSeconds: s.Age.Seconds(), IdleSeconds: s.Idle.Seconds(), Requests: s.Requests, Streaming: s.Streaming,
 		Principal: logline.Printable(info.Principal.String(), maxName), Tenant: logline.Printable(info.tenant(), maxName),
 	}
 	row.Client, row.ClientVersion = info.client(t.clients)
@@ -248,13 +248,13 @@ func (c callers) of(info *Info, client, version string) *report.Caller {
 	return row
 }
 
-func (c callers) addRequest(state *RequestState, info *Info, client, version string) {
+func (c callers) addRequest(r *RequestState, info *Info, client, version string) {
 	row := c.of(info, client, version)
 	row.Requests++
-	if state.State == report.StateQueued {
+	if r.State == report.StateQueued {
 		row.Queued++
 	}
-	row.OldestAgeSeconds = max(row.OldestAgeSeconds, state.Age.Seconds())
+	row.OldestAgeSeconds = max(row.OldestAgeSeconds, r.Age.Seconds())
 }
 
 // top returns the callers with the most requests, the busiest first. left is the number of the

@@ -63,16 +63,12 @@ func argumentErrorf(format string, args ...any) error {
 
 // memberName returns the name of a member, which is a JSON string, and whether it is wanted.
 func memberName(name jsontext.Value, wanted map[string]string) (key string, ok bool) {
-	if wanted != nil && bytes.IndexByte(name, '\\') < 0 {
-		key, ok = wanted[string(name[1:len(name)-1])] // allocates nothing
-		return key, ok
-	}
-	key = unquoted(name)
+	text := wire.Unquote(name)
 	if wanted != nil {
-		_, ok = wanted[key]
+		key, ok = wanted[string(text)] // allocates nothing
 		return key, ok
 	}
-	return key, true
+	return string(text), true
 }
 
 // A decoder decodes values of arguments.
@@ -118,22 +114,13 @@ func (d *decoder) next(dec *jsontext.Decoder) (any, error) {
 func scalar(kind jsontext.Kind, text jsontext.Value) (any, error) {
 	switch kind {
 	case '"':
-		return types.String(unquoted(text)), nil // as CEL has it, which makes one object less
+		return types.String(wire.Unquote(text)), nil // as CEL has it, which makes one object less
 	case 't', 'f':
 		return kind == 't', nil
 	case '0':
 		return number(string(text))
 	}
 	return nil, nil
-}
-
-// unquoted returns the text of a JSON string.
-func unquoted(quoted jsontext.Value) string {
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		return string(quoted[1 : len(quoted)-1])
-	}
-	text, _ := jsontext.AppendUnquote(nil, quoted) // it was checked before
-	return string(text)
 }
 
 // object decodes the object that comes next.

@@ -55,6 +55,7 @@ func costlies(n int) []costly {
 		{"items whose hashes are alike", object("unique", "values", "["+shapes(n)+"]")},
 		{"items that are equal", object("unique", "values", "["+fill("[[[]]]", n)+"]")},
 		{"unknown members", call{tool: "echo", arguments: `{"text":"x",` + manyNames(n/12) + `}`}},
+		{"answers to what nobody has asked", call{tool: "ask", extra: `"inputResponses":{` + manyNames(n/12) + "}"}},
 		{"members that are missing", object("words", "x", "["+fill("{}", n)+"]")},
 		{"a text of two-byte letters", object("echo", "text", `"`+strings.Repeat("é", n/2)+`"`)},
 		{"a text of escapes", object("echo", "text", `"`+strings.Repeat(`\u00e9`, n/6)+`"`)},

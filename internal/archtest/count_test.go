@@ -12,7 +12,7 @@ import (
 var maxExported = map[string]int{
 	"mcp":       140,
 	"server":    90,
-	"telemetry": 36, // what a source reports of its parts is in telemetry/state
+	"telemetry": 36, // more of what a source reports is in telemetry/state
 }
 
 // The public packages stay within their bounds.

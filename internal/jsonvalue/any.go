@@ -104,16 +104,18 @@ func (t *anyText) list() (any, error) {
 		return emptyList, nil
 	}
 	var full [][]any
-	for part := []any(nil); ; t.at++ {
-		if len(part) == partSize {
+	part := []any(nil)
+	for count := 0; ; t.at++ {
+		if len(part) == cap(part) && count >= longList {
 			full = append(full, part)
-			part = make([]any, 0, partSize)
+			part = make([]any, 0, longList/4)
 		}
 		value, err := t.value()
 		if err != nil {
-			t.pointer = jsontext.Pointer("/"+strconv.Itoa(len(full)*partSize+len(part))) + t.pointer
+			t.pointer = jsontext.Pointer("/"+strconv.Itoa(count)) + t.pointer
 			return nil, err
 		}
+		count++
 		if part = append(part, value); !t.ends(']') {
 			continue
 		}
@@ -124,8 +126,9 @@ func (t *anyText) list() (any, error) {
 	}
 }
 
-// partSize is from how many items a list is read in parts, which are put together once. If all of it grew, it would be copied five times.
-const partSize = 1 << 12
+// longList is how many items a list has at least that goes on in parts, which are put together once. If all of it grew, it would be
+// copied five times.
+const longList = 1 << 12
 
 func (t *anyText) object() (any, error) {
 	all := map[string]any{}

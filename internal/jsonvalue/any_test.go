@@ -73,7 +73,7 @@ func TestDecodeAnyAgrees(t *testing.T) {
 
 // A long list is read in parts.
 func TestDecodeAnyOfLongLists(t *testing.T) {
-	for _, count := range []int{partSize - 1, partSize, partSize + 1, 3*partSize + 5} {
+	for _, count := range []int{longList - 1, longList, longList + 1, 5119, 5120, 5121, 5120 + longList/4, 5121 + longList/4, 3*longList + 5} {
 		items := make([]any, count)
 		for i := range items {
 			items[i] = []any{float64(i), strconv.Itoa(i)}

@@ -119,12 +119,12 @@ type format struct {
 
 var double, single = format{53, -1074}, format{24, -149}
 
-// value returns mantissa × 2^exponent, or an infinity if that is too large. The mantissa has all its bits, or the exponent is the
-// least one, so that the bits of the value are their sum: what a mantissa has beyond its bits carries into the exponent.
-// [math.Ldexp] takes longer than all else here.
+// value returns mantissa × 2^exponent, or an infinity if that is too large. If it is not, the mantissa has all its bits, or the
+// exponent is the least one, so that the bits of the value are their sum: what a mantissa has beyond its bits carries into the
+// exponent. [math.Ldexp] takes longer than all else here.
 func (f *format) value(mantissa uint64, exponent int) float64 {
 	steps := uint64(exponent - f.least)
-	if f == &single {
+	if f.width == single.width {
 		const infinity = 0xff << 23
 		if steps > 0xff {
 			return math.Inf(1)

@@ -1,6 +1,24 @@
 package wire
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"bytes"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Pick returns copies of those members of a JSON object whose names are wanted, and how many members it has. The object is a part of a
+// message that [Decode] has read. A map of all members of 4 MiB could take 100 MiB.
+func Pick(object []byte, wanted func(name []byte) bool) (picked map[string]jsontext.Value, count int) {
+	picked = map[string]jsontext.Value{}
+	Members(object, func(quoted, value jsontext.Value) bool {
+		count++
+		if name := Unquote(quoted); wanted(name) {
+			picked[string(name)] = bytes.Clone(value)
+		}
+		return true
+	})
+	return picked, count
+}
 
 // Members calls visit for each member of a JSON object, in order, with its name as it is written, in
 // quotes, and its value. They are parts of the object. It reports whether text is one valid JSON object

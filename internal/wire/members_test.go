@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -18,6 +19,29 @@ func membersOf(text []byte) (all []string, ok bool) {
 		return true
 	})
 	return all, ok
+}
+
+// Pick takes what is wanted, whichever way its name is written, and keeps nothing of the rest.
+func TestPick(t *testing.T) {
+	text := []byte(` {"a":1,"\u0062" : {"x":[2]},"c":3} `)
+	picked, count := Pick(text, func(name []byte) bool { return string(name) != "c" })
+	require.Equal(t, map[string]jsontext.Value{"a": jsontext.Value("1"), "b": jsontext.Value(`{"x":[2]}`)}, picked)
+	require.Equal(t, 3, count)
+	clear(text)
+	require.Equal(t, `{"x":[2]}`, string(picked["b"]), "it is a copy")
+	for _, none := range []string{"", "null", "[1]", "{}"} {
+		picked, count = Pick([]byte(none), func([]byte) bool { return true })
+		require.Empty(t, picked)
+		require.Zero(t, count)
+	}
+
+	var large []byte
+	for i := range 100_000 {
+		large = fmt.Appendf(large, `,"m%d":0`, i)
+	}
+	large = append(append([]byte("{"), large[1:]...), '}')
+	took := testing.AllocsPerRun(3, func() { Pick(large, func(name []byte) bool { return string(name) == "m7" }) })
+	require.Less(t, took, 100.)
 }
 
 // decodedMembers is what membersOf should return, from a decoder.

@@ -44,7 +44,7 @@ func (m *fields) envelope(env *Envelope, lim Limits) error {
 		env.Result, env.Error = m.raw(fieldResult), m.raw(fieldError)
 		return nil
 	}
-	method := internMethod(unquote(m.raw(fieldMethod)))
+	method := internMethod(Unquote(m.raw(fieldMethod)))
 	env.Method, env.Params, env.Arguments = method.name, m.raw(fieldParams), m.raw(fieldArguments)
 	m.fillName(env, method.target)
 	m.fillMeta(&env.Meta)

@@ -21,7 +21,7 @@ func (m *fields) fillMeta(meta *Meta) {
 	meta.ProgressToken = m.raw(fieldProgressToken)
 	meta.ProgressTokenOK = isToken(meta.ProgressToken)
 	if isString(version) {
-		meta.ProtocolVersion, meta.ProtocolVersionOK = internVersion(unquote(version)), true
+		meta.ProtocolVersion, meta.ProtocolVersionOK = internVersion(Unquote(version)), true
 	}
 	meta.TraceParent = stringOf(m.raw(fieldTraceParent))
 	meta.TraceState = stringOf(m.raw(fieldTraceState))

@@ -47,7 +47,7 @@ func explainValue(d *jsontext.Decoder, f field) error {
 		if err != nil {
 			return err
 		}
-		if err := explainValue(d, f.member(unquote(name))); err != nil {
+		if err := explainValue(d, f.member(Unquote(name))); err != nil {
 			return err
 		}
 	}

@@ -18,12 +18,12 @@ func parseID(v jsontext.Value) (mcp.ID, error) {
 	if bytes.IndexByte(v, '\\') < 0 {
 		return mcp.ParseID(raw, raw[1:len(raw)-1])
 	}
-	return mcp.ParseID(raw, string(unquote(v)))
+	return mcp.ParseID(raw, string(Unquote(v)))
 }
 
 // isTwo reports whether v is the string 2.0, with or without escapes.
 func isTwo(v jsontext.Value) bool {
-	return string(v) == `"2.0"` || isString(v) && string(unquote(v)) == "2.0"
+	return string(v) == `"2.0"` || isString(v) && string(Unquote(v)) == "2.0"
 }
 
 func isString(v jsontext.Value) bool { return len(v) > 0 && v[0] == '"' }
@@ -33,11 +33,11 @@ func stringOf(v jsontext.Value) string {
 	if !isString(v) {
 		return ""
 	}
-	return string(unquote(v))
+	return string(Unquote(v))
 }
 
-// unquote returns the text of a valid JSON string. It aliases v unless v has escapes.
-func unquote(v jsontext.Value) []byte {
+// Unquote returns the text of a valid JSON string. It aliases v unless v has escapes.
+func Unquote(v jsontext.Value) []byte {
 	if bytes.IndexByte(v, '\\') < 0 {
 		return v[1 : len(v)-1]
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry/state"
 )
 
-// A licence is a limit of a program of which it wants metrics beside those of its server.
+// A licence is a limit of our own. Its metrics appear beside those of the server.
 type licence struct{ seats, taken int }
 
 // Snapshot implements [telemetry.Source].

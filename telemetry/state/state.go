@@ -1,6 +1,6 @@
-// Package state has what a server says of its parts in a snapshot ([telemetry.Snapshot]): its totals, tasks, limits, rate limits,
-// registered items, and the store that it shares with other replicas. Package telemetry makes metrics and pages of it. Only a server of
-// one's own that is a [telemetry.Source] needs it.
+// Package state has what a server reports of itself beside its requests and sessions: totals, tasks, limits, rate limits, registered
+// items, and the store that it shares with other replicas. Package telemetry makes metrics and pages of it. A program needs this package
+// only if it has a Source of its own for package telemetry, or a page of its own limits.
 package state
 
 import (
@@ -105,7 +105,7 @@ type Task struct {
 }
 
 // Counters has totals since the start. All keys and names become labels and must be values of
-// [telemetry.Catalogue].
+// Catalogue in package telemetry.
 type Counters struct {
 	Series               []SeriesCounters
 	Received             map[string]uint64 // messages, by kind

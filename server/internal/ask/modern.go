@@ -52,10 +52,11 @@ func (in *modern) read() *mcp.Error {
 		return mcp.NewError(mcp.CodeInvalidParams, "params.arguments are not valid")
 	}
 	var params struct {
-		InputResponses map[string]jsontext.Value `json:"inputResponses"`
-		RequestState   *string                   `json:"requestState"`
+		InputResponses jsontext.Value `json:"inputResponses"`
+		RequestState   *string        `json:"requestState"`
 	}
-	if err := wire.Unmarshal(r.Params, &params); err != nil {
+	err = wire.Unmarshal(r.Params, &params)
+	if kind := params.InputResponses.Kind(); err != nil || len(params.InputResponses) > 0 && kind != '{' && kind != 'n' {
 		return mcp.NewError(mcp.CodeInvalidParams,
 			"params.inputResponses must be an object and params.requestState a string")
 	}
@@ -72,8 +73,9 @@ func (in *modern) read() *mcp.Error {
 	for key, a := range st.Answers {
 		in.answer(key, a)
 	}
+	given, _ := wire.Pick(params.InputResponses, func(key []byte) bool { _, asked := st.Asked[string(key)]; return asked })
 	for key, asked := range st.Asked {
-		value, given := params.InputResponses[key]
+		value, given := given[key]
 		if given {
 			in.answer(key, answer{Asked: asked, Value: value})
 		}
@@ -104,14 +106,14 @@ func (in *modern) tell(refused *mcp.Error) *mcp.Error {
 // unasked ignores answers that came without a state, unless the server takes them. They answer
 // nothing that this server has asked: a client that knows the keys of the questions could consent in
 // the name of its user, who was never asked.
-func (in *modern) unasked(answers map[string]jsontext.Value) {
-	if in.call.Asker.unasked {
-		for key, value := range answers {
-			in.answer(key, answer{Value: value})
-		}
-	} else if len(answers) > 0 {
+func (in *modern) unasked(answers jsontext.Value) {
+	taken, count := wire.Pick(answers, func([]byte) bool { return in.call.Asker.unasked })
+	for key, value := range taken {
+		in.answer(key, answer{Value: value})
+	}
+	if count > len(taken) {
 		in.call.Asker.Logger.LogAttrs(in.call.Ctx, slog.LevelDebug, "answers.ignored",
-			slog.String("method", in.call.Request.Method), slog.String("target", in.call.Request.Route.Target), slog.Int("answers", len(answers)))
+			slog.String("method", in.call.Request.Method), slog.String("target", in.call.Request.Route.Target), slog.Int("answers", count))
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 // completed returns a value as it is decoded: with the defaults of the members that are
 // missing, and with 2 for 2.0 and 2e0 wherever the shape has an integer. JSON Schema says
 // that these are integers; json/v2 does not decode them into one. Everything else stays as
-// it is, and so does what follows a number that no integer type holds, which is not decoded. A value that needs nothing is not
-// copied. It returns false, and the value as it is, if that cannot be read or has a number that is no integer where the shape has one.
+// it is, and so does what follows an integer of more than 20 digits, because decoding ends there. A value that needs nothing is not
+// copied. It returns false, and the value as it is, if that cannot be read or has a number that is no integer where the shape has one,
+// before such an integer.
 func (s *shape) completed(raw jsontext.Value) (jsontext.Value, bool) {
 	c := completion{text: raw}
 	switch {
@@ -31,7 +32,7 @@ type completion struct {
 	at     int    // offset of what is read next
 	out    []byte // the text up to copied, as it is decoded; nil if it is the same
 	copied int
-	// refused is true once there was a number that is too large.
+	// refused is true once there was an integer of more than 20 digits.
 	refused bool
 }
 
@@ -61,14 +62,7 @@ func (c *completion) value(s *shape) bool {
 	if first == '{' && (s.kind == record || s.kind == dict) || first == '[' && s.kind == list {
 		return c.members(s)
 	}
-	isNumber := s.kind == integer && (first == '-' || first >= '0' && first <= '9')
-	if isNumber {
-		if end, ok := skipDigits(c.text, c.at); ok {
-			c.at = end
-			return true
-		}
-	}
-	if isNumber {
+	if s.kind == integer && (first == '-' || first >= '0' && first <= '9') {
 		return c.integer()
 	}
 	end, ok := skipValue(c.text, c.at)
@@ -76,8 +70,13 @@ func (c *completion) value(s *shape) bool {
 	return ok
 }
 
-// integer reads a number that has a fraction or an exponent, and reports whether it is an integer that a type of Go may hold.
+// integer reads a number, and reports whether it is an integer that a type of Go may hold. One without fraction and exponent stays as
+// it is.
 func (c *completion) integer() (ok bool) {
+	if end, ok := skipDigits(c.text, c.at); ok {
+		c.at = end
+		return true
+	}
 	c.copy()
 	end, before := jsonvalue.SkipWord(c.text, c.at), len(c.out)
 	if c.out, ok = appendInteger(c.out, c.text[c.at:end]); !ok {

@@ -3,6 +3,7 @@ package schema
 import (
 	"math"
 	"reflect"
+	"slices"
 	"sync"
 )
 
@@ -56,12 +57,15 @@ func measured(t reflect.Type, seen map[reflect.Type]*extent) *extent {
 	seen[t] = e
 	base := deref(t)
 	e.kind, e.size = shapeKindOf(base), int(base.Size())
+	if e.pointer {
+		e.size = heapSize(base)
+	}
 	if e.kind < list {
 		e.rate = 0
 	}
 	switch e.kind {
 	case anything:
-		e.rate = copied
+		e.rate = 2 // a copy of the text
 		if base.Kind() == reflect.Interface {
 			e.rate = anyRate
 		}
@@ -101,15 +105,40 @@ func (e *extent) members(t reflect.Type, seen map[reflect.Type]*extent) {
 		e.fields[f.name], e.open = sub, e.open || f.anyCase
 		rate = max(rate, sub.perByte(0, len(f.name)+4))
 	}
+	e.rate, e.fixed = rate, fixedOf(t, nil)
+}
+
+// fixedOf returns what one struct takes beside its variable, whichever members it has: embedded structs that are pointed to, and
+// defaults, also those of what it embeds. inside has the structs around it.
+func fixedOf(t reflect.Type, inside []reflect.Type) (bytes int) {
+	if slices.Contains(inside, t) {
+		return 0
+	}
+	inside = append(inside, t)
 	for sf := range t.Fields() {
 		if preset := sf.Tag.Get("default"); preset != "" {
-			e.fixed += 4 * (len(sf.Name) + len(sf.Tag.Get("json")) + len(preset) + 8) // the completed text grows, and is decoded
+			bytes += 4 * (len(sf.Name) + len(sf.Tag.Get("json")) + len(preset) + 8) // the completed text grows, and is decoded
 		}
-		if sf.Anonymous && deref(sf.Type).Kind() == reflect.Struct && deref(sf.Type) != t && sf.Type.Kind() == reflect.Pointer {
-			e.fixed += int(deref(sf.Type).Size())
+		if sub := deref(sf.Type); embeds(sf) && sub.Kind() == reflect.Struct {
+			if sf.Type.Kind() == reflect.Pointer {
+				bytes += heapSize(sub)
+			}
+			bytes += fixedOf(sub, inside)
 		}
 	}
-	e.rate = rate
+	return bytes
+}
+
+// heapSize returns what a variable of the type takes at most if it is allocated: allocations have certain sizes.
+func heapSize(t reflect.Type) int {
+	size := int(t.Size())
+	switch {
+	case size <= 32:
+		return (size + 7) &^ 7
+	case size <= 256:
+		return (size + 15) &^ 15
+	}
+	return size + size/4
 }
 
 // variable returns the size of a variable of the type.
@@ -147,9 +176,6 @@ func (e *extent) within(text []byte, most int) bool {
 // roughly is the weight in bytes up to which the length of a text is enough to tell it.
 const roughly = 32 << 10
 
-// copied is the rate of a copy of the text, which needs no second look either: its weight is the same.
-const copied = 2
-
 // weigh returns how many bytes decoding a text takes at most, with the variable of the type, and whether that is no more than most.
 func (e *extent) weigh(text []byte, most int) (bytes int, fits bool) {
 	bytes, fits = e.weighed(text, most-e.variable())
@@ -158,8 +184,7 @@ func (e *extent) weigh(text []byte, most int) (bytes int, fits bool) {
 
 // weighed is weigh without the variable. Of a text that is not valid it counts what comes before the first error.
 func (e *extent) weighed(text []byte, most int) (bytes int, fits bool) {
-	rough := e.rate*float64(len(text)) + float64(e.fixed+e.size)
-	if rough <= float64(min(most, roughly)) || e.rate <= copied && rough <= float64(most) {
+	if rough := e.rate*float64(len(text)) + float64(e.fixed+e.size); rough <= float64(min(most, roughly)) {
 		return int(rough), true
 	}
 	w := weighing{text: text, left: most}

@@ -39,6 +39,20 @@ type presetRows struct {
 	} `json:"rows"`
 }
 
+// A WideBase is embedded.
+type WideBase struct {
+	Wide [32]int `json:"wide"`
+	Text string  `json:"text"`
+}
+
+// An OuterBase embeds what it points to.
+type OuterBase struct{ *WideBase }
+
+// A presetBase has a default, and is embedded.
+type presetBase struct {
+	N int8 `json:"n" default:"7"`
+}
+
 // filled returns {"name":[item,item,...]} of a frame.
 func filled(name, item string) jsontext.Value {
 	return repeated(`{"`+name+`":[`, same(item), "]}", frame)
@@ -74,6 +88,9 @@ func TestTextThatGrowsIsRefused(t *testing.T) {
 			Rows any `json:"rows"`
 		}), filled("rows", `{"a":1}`)},
 		{"defaults", new(presetRows), filled("rows", "{}")},
+		{"defaults of what is embedded", new(struct {
+			Rows []struct{ presetBase } `json:"rows"`
+		}), filled("rows", "{}")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := For(reflect.TypeOf(c.into).Elem())
@@ -188,6 +205,19 @@ func TestEstimateIsAnUpperBound(t *testing.T) {
 		{new(struct {
 			Rows [][]byte `json:"rows"`
 		}), `"YQ=="`},
+		{new(struct {
+			Rows []struct{ OuterBase } `json:"rows"`
+		}), `{"text":""}`},
+		{new(struct {
+			Rows []struct {
+				Base *OuterBase `json:",embed"`
+			} `json:"rows"`
+		}), `{"text":""}`},
+		{new(struct {
+			Rows []struct {
+				Base *WideBase `json:"abcdefgh,case:ignore"`
+			} `json:"rows"`
+		}), `{"ABCDEFGH":{}}`},
 		{new(nested), `{"wide":{},"more":{"a":[{},{}]},"at":"2026-01-02T03:04:05+01:07"}`},
 	} {
 		text := repeated(`{"rows":[`, same(c.item), "]}", size)

@@ -39,7 +39,7 @@ func collectFields(t reflect.Type, depth int, to *[]goField, inside []reflect.Ty
 			continue
 		}
 		name, options := splitTag(tag)
-		inline := sf.Anonymous && name == "" || slices.Contains(options, "embed")
+		inline := embeds(sf)
 		switch sub := deref(sf.Type); {
 		case inline && sub.Kind() == reflect.Struct:
 			open = collectFields(sub, depth+1, to, inside) || open
@@ -58,6 +58,12 @@ func collectFields(t reflect.Type, depth int, to *[]goField, inside []reflect.Ty
 		}
 	}
 	return open
+}
+
+// embeds reports whether the members of a field are members of the struct itself.
+func embeds(sf reflect.StructField) bool {
+	name, options := splitTag(sf.Tag.Get("json"))
+	return sf.Anonymous && name == "" || slices.Contains(options, "embed")
 }
 
 // add adds a field. One that is less deep hides the others of its name.

@@ -6,9 +6,8 @@ import (
 	"github.com/vitrine-mcp/vitrine/server/internal/schema/evaluate"
 )
 
-// tooLarge is out of the range of all integer types of Go.
 const (
-	tooLarge = "99999999999999999999"
+	tooLarge = "99999999999999999999" // out of the range of all integer types of Go
 	zeros    = "00000000000000000000" // as many
 )
 

@@ -119,7 +119,7 @@ func (w *weighing) record(e *extent) {
 			w.value(sub)
 			return
 		}
-		from := w.at
+		from := w.at - len(name)
 		w.skip()
 		if e.open {
 			w.left -= int(min(e.rate, math.MaxInt32) * float64(w.at-from))
@@ -140,8 +140,8 @@ func (e *extent) field(quoted []byte) *extent {
 	return e.fields[string(unquoted)]
 }
 
-// countItems goes to the end of an array and returns how many items it has. It is for items that take no more than their variables:
-// numbers and booleans, of which there may be the most in a text.
+// countItems goes to the end of an array and returns how many items it has. It is for items that take no more than their variables,
+// such as numbers and booleans, of which there may be the most in a text.
 func (w *weighing) countItems() (count int) {
 	for w.at++; w.at < len(w.text); {
 		switch w.text[w.at] {
@@ -187,6 +187,8 @@ func (w *weighing) membersOf(member func(name []byte)) {
 	}
 }
 
+func anyNumber([]byte) bool { return true }
+
 // next goes to the next item or member, and reports whether there is one before the end.
 func (w *weighing) next(end byte, first bool) bool {
 	switch {
@@ -205,13 +207,9 @@ func (w *weighing) next(end byte, first bool) bool {
 	return false
 }
 
-// skip skips a value.
+// skip skips a value, with numbers of any size: they are only out of the bounds of texts that are validated.
 func (w *weighing) skip() {
-	end := jsonvalue.SkipWord(w.text, w.at)
-	ok := end > w.at
-	if !ok {
-		end, ok = skipValue(w.text, w.at)
-	}
+	end, ok := skipAny(w.text, w.at, anyNumber)
 	if w.at = end; !ok {
 		w.stop()
 	}

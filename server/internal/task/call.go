@@ -76,7 +76,7 @@ func encodeCall(r *session.Request, limit string) (jsontext.Value, error) {
 func paramsWithoutRounds(params jsontext.Value) jsontext.Value {
 	kept := jsontext.Value{'{'}
 	wire.Members(params, func(name, value jsontext.Value) bool {
-		if key := string(name); key != `"inputResponses"` && key != `"requestState"` {
+		if key := string(wire.Unquote(name)); key != "inputResponses" && key != "requestState" {
 			if len(kept) > 1 {
 				kept = append(kept, ',')
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server/internal/ask"
 	"github.com/vitrine-mcp/vitrine/store"
@@ -151,17 +152,13 @@ func (t *task) deliver(key string, answer jsontext.Value) {
 
 // sift returns the valid answers to open questions, and what is wrong with the first invalid
 // one, or "". t is nil for a task that runs in another process.
-func (t *task) sift(rec *store.TaskRecord, answers map[string]jsontext.Value) (good map[string]jsontext.Value, message string) {
-	good = map[string]jsontext.Value{}
-	for key, answer := range answers {
-		if _, open := rec.InputRequests[key]; !open {
-			continue
-		}
+func (t *task) sift(rec *store.TaskRecord, answers jsontext.Value) (good map[string]jsontext.Value, message string) {
+	good, _ = wire.Pick(answers, func(key []byte) bool { _, open := rec.InputRequests[string(key)]; return open })
+	for key, answer := range good {
 		if err := t.check(key, answer); err != nil {
 			message = cmp.Or(message, fmt.Sprintf("the answer to %q is not valid: %v", key, err))
-			continue
+			delete(good, key)
 		}
-		good[key] = answer
 	}
 	return good, taskText(message)
 }

@@ -354,9 +354,9 @@ func (s *Service) Update(ctx context.Context, req *middleware.Request) (mcp.Resu
 		return nil, err
 	}
 	var params struct {
-		InputResponses map[string]jsontext.Value `json:"inputResponses"`
+		InputResponses jsontext.Value `json:"inputResponses"`
 	}
-	if err := wire.Unmarshal(req.Params, &params); err != nil || params.InputResponses == nil {
+	if err := wire.Unmarshal(req.Params, &params); err != nil || params.InputResponses.Kind() != '{' {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.inputResponses must be an object")
 	}
 	good, message := s.here(rec.TaskID).sift(rec, params.InputResponses)

@@ -1,6 +1,10 @@
 package evaluate
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
+)
 
 // Bounds on a number's literal. Computing with a number takes time that grows with its digits and
 // its exponent. Every float64 and every 64-bit integer is far within the bounds.
@@ -130,14 +134,8 @@ func countEntries(raw []byte) (n int) {
 			i++
 		default:
 			n++
-			for i < len(raw) && !endsWord[raw[i]] {
-				i++
-			}
+			i = jsonvalue.SkipWord(raw, i)
 		}
 	}
 	return n + 1
 }
-
-// endsWord has the bytes that end a number or a literal name.
-var endsWord = [256]bool{' ': true, '\t': true, '\r': true, '\n': true, ',': true, ':': true, '"': true,
-	'[': true, ']': true, '{': true, '}': true}
