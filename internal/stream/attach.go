@@ -62,9 +62,9 @@ func (x *Exchange) Replay(sink Sink, events []*Message) error {
 	err := x.stream.replay(sink, events)
 	if err != nil {
 		x.stream.look(sink)
-		x.stream.lose(nil, false, err)
+		return x.stream.lose(nil, false, err)
 	}
-	return err
+	return nil
 }
 
 // Await waits until one of two channels has something, at most until the time, and meanwhile keeps the
@@ -95,8 +95,7 @@ func (x *Exchange) Await(sink Sink, news, over <-chan struct{}, until time.Time)
 		err := idle.KeepAlive()
 		st.look(sink)
 		if err != nil {
-			st.lose(nil, false, err)
-			return err
+			return st.lose(nil, false, err)
 		}
 	}
 	return st.failure()

@@ -37,7 +37,7 @@ func TestEndReaderLetsAWriteEnd(t *testing.T) {
 				err := <-ended
 				require.Equal(t, tt.lasts, time.Since(began))
 				require.ErrorIs(t, sink.err, tt.err)
-				require.Error(t, err)
+				require.ErrorIs(t, err, mcp.ErrPeerGone, "the exchange was taken away, whatever became of its write")
 				require.Equal(t, mcp.DropReason(""), st.Reason(), "the stream goes on")
 				st.Fail(mcp.DropStreamGone)
 			})

@@ -26,9 +26,9 @@ func (st *Stream) Pump(sink Sink) error {
 		err := st.prime(sink)
 		st.look(sink)
 		if err != nil {
-			st.lose(nil, false, err)
+			return st.lose(nil, false, err)
 		}
-		return err
+		return nil
 	})
 }
 
@@ -68,8 +68,7 @@ func (st *Stream) serve(sink Sink, watch *watch) error {
 			return nil
 		case len(batch) == 0:
 			if err := st.await(sink, idle, watch); err != nil {
-				st.lose(nil, false, err)
-				return err
+				return st.lose(nil, false, err)
 			}
 			continue
 		}
@@ -138,8 +137,7 @@ func (st *Stream) write(sink Sink, batch []*Message, done bool) error {
 	for len(batch) > 0 {
 		n, err := st.writeSome(sink, batch, done)
 		if err != nil {
-			st.lose(batch, done, err)
-			return err
+			return st.lose(batch, done, err)
 		}
 		batch = batch[n:]
 	}
@@ -206,8 +204,8 @@ func (st *Stream) writeSome(sink Sink, batch []*Message, done bool) (n int, err 
 // only of a lost exchange does the write know more. net/http reports one as lost also
 // because a write to it has timed out, and may do so before the write returns. A stream
 // with a log goes on without the exchange, and the batch is kept. done tells that it ends
-// with it.
-func (st *Stream) lose(batch []*Message, done bool, err error) {
+// with it. lose returns what Pump returns: nothing of the write if the exchange was taken away, because that has ended it.
+func (st *Stream) lose(batch []*Message, done bool, err error) error {
 	st.mu.Lock()
 	reason := st.stopped()
 	known := reason != "" && st.failed == ""
@@ -249,4 +247,8 @@ func (st *Stream) lose(batch []*Message, done bool, err error) {
 			m.dropped(reason)
 		}
 	}
+	if reason == mcp.DropStreamGone {
+		return SendError(reason)
+	}
+	return err
 }
