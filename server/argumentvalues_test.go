@@ -68,6 +68,62 @@ func TestValuesOfArgumentsCount(t *testing.T) {
 	})
 }
 
+// What clients answer counts like their arguments, and is asked for again if it takes too much, in both eras.
+func TestValuesOfAnswersCount(t *testing.T) {
+	questions := map[string]struct {
+		ask    func(*server.Call) error
+		answer string // with %s for values of type any
+	}{
+		"roots": {func(call *server.Call) error { _, err := call.Roots("k"); return err }, `{"roots":[{"uri":"file:///a","_meta":{"any":%s}}]}`},
+		"sampling": {func(call *server.Call) error {
+			_, err := call.Sample("k", &mcp.CreateMessageParams{MaxTokens: 1, Messages: []mcp.SamplingMessage{{Role: mcp.RoleUser}}})
+			return err
+		}, `{"role":"user","model":"m","content":{"type":"text","text":"x","_meta":{"any":%s}}}`},
+		"form": {func(call *server.Call) error {
+			_, _, err := server.ElicitForm[struct {
+				Names []string `json:"names" enum:"name"`
+			}](call, "k", "m")
+			return err
+		}, `{"action":"accept","content":{"names":%s}}`},
+	}
+	for name, tt := range questions {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tel, err := telemetry.New()
+				require.NoError(t, err)
+				srv := newServer(t, server.WithTelemetry(tel), server.WithLimits(server.Limits{MaxArgumentBytesTotal: 1 << 20}))
+				finish := make(chan struct{})
+				server.AddTool(srv, server.Tool{Name: "t"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
+					if err := tt.ask(call); err != nil {
+						return "", err
+					}
+					<-finish
+					return "done", nil
+				})
+				list := func(n int) string {
+					if name == "form" {
+						return "[" + strings.Repeat(`"name",`, 4*n) + `"name"]`
+					}
+					return objects(n)
+				}
+				p := dial(t, srv)
+				asked, _ := round(t, p, call("t", "{}"))
+				again, answer := round(t, p, retry(call("t", "{}"), asked.RequestState, "k", fmt.Sprintf(tt.answer, list(4000))))
+				require.Contains(t, again.InputRequests, "k", answer)
+				require.Zero(t, heldBytes(t, tel))
+				p.send(asking(1, "tools/call", retry(call("t", "{}"), again.RequestState, "k", fmt.Sprintf(tt.answer, list(1000)))))
+				synctest.Wait()
+				require.InDelta(t, 300_000, heldBytes(t, tel), 200_000)
+				close(finish)
+				require.Contains(t, p.recv(), "done")
+				synctest.Wait()
+				require.Zero(t, heldBytes(t, tel))
+				require.NoError(t, srv.Shutdown(t.Context()))
+			})
+		})
+	}
+}
+
 // A value for which there is never room is an error that says so, and not an overload.
 func TestValueThatIsLargerThanItsRoom(t *testing.T) {
 	srv := newServer(t, server.WithLimits(server.Limits{MaxArgumentBytesTotal: 1 << 20}))

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
@@ -128,22 +130,46 @@ func (d *Dialog) Sample(key string, p *mcp.CreateMessageParams) (*mcp.CreateMess
 		need.Context = &struct{}{}
 	}
 	params := *p
-	return askFor(d, key, mcp.ClientCapabilities{Sampling: &need}, mcp.MethodSamplingCreateMessage, &params, decodeSampled)
+	question := mcp.InputRequest{Method: mcp.MethodSamplingCreateMessage, Params: &params}
+	return askFor(d, key, mcp.ClientCapabilities{Sampling: &need}, question, reflect.TypeFor[sampled](), decodeSampled)
 }
 
-// askFor asks a question and decodes the answer. An answer that cannot be decoded is asked for
-// again.
+// sampled is [mcp.CreateMessageResult] as far as its memory goes: the blocks take no more than values of type any do.
+type sampled struct {
+	Content any      `json:"content"`
+	Model   string   `json:"model"`
+	Meta    mcp.Meta `json:"_meta"`
+}
+
+// askFor asks a question and decodes the answer. An answer that cannot be decoded, or takes too much memory, is asked for
+// again. t is a type whose values take as much as T.
 func askFor[T any](
-	d *Dialog, key string, need mcp.ClientCapabilities, method string, params any, decode func(jsontext.Value) (T, error),
+	d *Dialog, key string, need mcp.ClientCapabilities, q mcp.InputRequest, t reflect.Type, decode func(jsontext.Value) (T, error),
 ) (answer T, err error) {
-	raw, err := d.Ask(key, need, Question{
-		InputRequest: mcp.InputRequest{Method: method, Params: params},
-		Check:        func(raw jsontext.Value) error { _, err := decode(raw); return err },
-	})
+	raw, err := d.Ask(key, need, Question{InputRequest: q, Check: func(raw jsontext.Value) error {
+		held, err := d.Asker.valid.Hold(d.Core, t, raw)
+		if err == nil {
+			defer held.Release()
+			_, err = decode(raw)
+		}
+		return err
+	}})
 	if err != nil {
 		return answer, err
 	}
+	held, err := d.Asker.valid.Hold(d.Core, t, raw)
+	if err != nil {
+		return answer, err
+	}
+	d.holds(held)
 	return decode(raw)
+}
+
+// holds charges the sender for an answer while the handler may have it. After [Dialog.Ctx] it is the handler's own.
+func (d *Dialog) holds(answer *share.Held) {
+	if answer != nil {
+		context.AfterFunc(d.Ctx, answer.Release)
+	}
 }
 
 func decodeSampled(raw jsontext.Value) (*mcp.CreateMessageResult, error) {
@@ -159,7 +185,8 @@ func decodeSampled(raw jsontext.Value) (*mcp.CreateMessageResult, error) {
 
 // Roots asks the client for its roots.
 func (d *Dialog) Roots(key string) ([]mcp.Root, error) {
-	return askFor(d, key, mcp.ClientCapabilities{Roots: &mcp.RootsCapability{}}, mcp.MethodRootsList, struct{}{}, decodeRoots)
+	question := mcp.InputRequest{Method: mcp.MethodRootsList, Params: struct{}{}}
+	return askFor(d, key, mcp.ClientCapabilities{Roots: &mcp.RootsCapability{}}, question, reflect.TypeFor[mcp.ListRootsResult](), decodeRoots)
 }
 
 func decodeRoots(raw jsontext.Value) ([]mcp.Root, error) {
@@ -194,16 +221,18 @@ func ElicitForm[T any](d *Dialog, key, message string) (value T, action mcp.Elic
 	if message == "" {
 		return value, "", fmt.Errorf("server: question %q: an elicitation needs a message", key)
 	}
-	into := func(content jsontext.Value, v *T) ([]schema.Fault, error) {
-		return d.Asker.valid.Decode(d.Ctx, d.Core, form, 0, content, v)
+	check := func(content jsontext.Value) ([]schema.Fault, error) {
+		held, faults, err := d.Asker.valid.DecodeFor(d.Ctx, d.Core, form, 0, content, new(T))
+		held.Release()
+		return faults, err
 	}
-	decode := func(content jsontext.Value) ([]schema.Fault, error) { return into(content, new(T)) }
-	r, err := d.elicit(key, mcp.ElicitParams{Message: message, RequestedSchema: form.JSON()}, decode)
+	r, err := d.elicit(key, mcp.ElicitParams{Message: message, RequestedSchema: form.JSON()}, check)
 	if err != nil {
 		return value, "", err
 	}
 	if r.Action == mcp.ElicitAccept {
-		faults, err := into(r.Content, &value)
+		held, faults, err := d.Asker.valid.DecodeFor(d.Ctx, d.Core, form, 0, r.Content, &value)
+		d.holds(held)
 		if len(faults) > 0 {
 			return value, "", fmt.Errorf("server: question %q: %s", key, faults[0])
 		}

@@ -96,7 +96,7 @@ func TestTextThatGrowsIsRefused(t *testing.T) {
 			s, err := For(reflect.TypeOf(c.into).Elem())
 			require.NoError(t, err)
 			v, reached := newValidator(Steps, 16<<20)
-			took := allocated(func() { _, err = v.Decode(t.Context(), senders(1)[0], s, 0, c.text, c.into) })
+			took := allocated(func() { _, _, err = v.DecodeFor(t.Context(), senders(1)[0], s, 0, c.text, c.into) })
 			require.LessOrEqual(t, took, 1<<20)
 			var answer *mcp.Error
 			require.ErrorAs(t, err, &answer)
@@ -150,7 +150,7 @@ func TestLargeValuesAreDecoded(t *testing.T) {
 			s, err := For(reflect.TypeOf(c.into).Elem())
 			require.NoError(t, err)
 			v, _ := newValidator(Steps, 16<<20)
-			faults, err := v.Decode(t.Context(), senders(1)[0], s, 0, c.text, c.into)
+			_, faults, err := v.DecodeFor(t.Context(), senders(1)[0], s, 0, c.text, c.into)
 			require.NoError(t, err)
 			require.Empty(t, faults)
 		})

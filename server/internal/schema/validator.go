@@ -72,17 +72,8 @@ func (v *Validator) Validate(ctx context.Context, from Sender, s *Schema, steps 
 	return faults, err
 }
 
-// Decode is [Schema.Decode] with the bounds of [Validator.Validate], and one on the memory that the
-// decoded value takes.
-func (v *Validator) Decode(ctx context.Context, from Sender, s *Schema, steps int, raw jsontext.Value, into any) (faults []Fault, err error) {
-	if _, err := v.weigh(reflect.TypeOf(into).Elem(), raw); err != nil {
-		return nil, err
-	}
-	return v.decode(ctx, from, s, steps, raw, into, func() error { return nil })
-}
-
-// DecodeFor is [Validator.Decode] for a handler, which keeps the value while it runs: the sender is charged for that until held is
-// released, which may be nil.
+// DecodeFor is [Schema.Decode] with the bounds of [Validator.Validate], and one on the memory that the decoded value takes. It is for a
+// handler, which keeps the value while it runs: the sender is charged for that until held is released, which may be nil.
 func (v *Validator) DecodeFor(ctx context.Context, from Sender, s *Schema, steps int, raw jsontext.Value, into any) (held *share.Held, faults []Fault, err error) {
 	takes, err := v.weigh(reflect.TypeOf(into).Elem(), raw)
 	if err != nil {

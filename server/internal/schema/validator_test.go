@@ -72,10 +72,10 @@ func TestSmallTextsHaveAShareOfTheMemory(t *testing.T) {
 	rows := func(n int) jsontext.Value {
 		return jsontext.Value(`{"rows":[` + strings.TrimSuffix(strings.Repeat("{},", n), ",") + `]}`)
 	}
-	_, err = v.Decode(t.Context(), senders(1)[0], s, 0, rows(2000), new(wide))
+	_, _, err = v.DecodeFor(t.Context(), senders(1)[0], s, 0, rows(2000), new(wide))
 	require.NoError(t, err)
 	require.Empty(t, reached())
-	_, err = v.Decode(t.Context(), senders(1)[0], s, 0, rows(20_000), new(wide))
+	_, _, err = v.DecodeFor(t.Context(), senders(1)[0], s, 0, rows(20_000), new(wide))
 	require.ErrorContains(t, err, "max_argument_bytes")
 	require.Equal(t, []string{limits.NameArgumentBytes}, reached())
 }
