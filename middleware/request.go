@@ -128,8 +128,8 @@ func (r *Request) Meta() mcp.Meta {
 	return params.Meta
 }
 
-// decode reads a part of the params, which are untrusted and may be absent. It does not look for names that are there twice: our
-// servers have refused them before, and in a large object that takes many times as long as to read it.
+// decode reads a part of the params, which are untrusted and may be absent. It does not look for names that are there twice, which
+// takes many times as long in a large object: our servers have refused them before, and the SDKs of the adapters accept them.
 func (r *Request) decode(into any) error {
 	if r.Params == nil {
 		return nil

@@ -52,6 +52,29 @@ func TestEndsOfUnreadStreamsThatCanBeResumed(t *testing.T) {
 	})
 }
 
+// A client that leaves while the server writes to it has left, although that write ends at its deadline, which is set for it then.
+func TestEndOfAStreamWhoseClientLeavesDuringAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tel := recording(t)
+		srv := changing(t, server.WithTelemetry(tel))
+		ctx, leave := context.WithCancel(t.Context())
+		r := legacyRequest("", openLatest(t, srv)).WithContext(ctx)
+		r.Method = http.MethodGet
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			srv.Handler().ServeHTTP(newUnreadWriter(), r)
+		}()
+		synctest.Wait()
+		srv.RemoveTools("hi")
+		synctest.Wait()
+		leave()
+		<-ended
+		require.Equal(t, []string{"session peer_left"}, endedStreams(t, srv))
+		require.Contains(t, scrape(t, tel), `vitrine_limit_reached_total{limit="write_timeout"} 0`)
+	})
+}
+
 // The same for a client whose messages take the memory that another one needs.
 func TestEndOfAnUnreadAnswerThatCanBeResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -204,7 +204,8 @@ func (st *Stream) writeSome(sink Sink, batch []*Message, done bool) (n int, err 
 // only of a lost exchange does the write know more. net/http reports one as lost also
 // because a write to it has timed out, and may do so before the write returns. A stream
 // with a log goes on without the exchange, and the batch is kept. done tells that it ends
-// with it. lose returns what Pump returns: nothing of the write if the exchange was taken away, because that has ended it.
+// with it. lose returns what Pump returns: [mcp.ErrPeerGone] if the exchange was taken away, because that has ended the write,
+// too, and else the error of the write.
 func (st *Stream) lose(batch []*Message, done bool, err error) error {
 	st.mu.Lock()
 	reason := st.stopped()

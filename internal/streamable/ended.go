@@ -53,7 +53,7 @@ func (x *exchange) readerEnded(kind string, s *session.Session, until context.Co
 		st = r.Stream()
 	}
 	failed := reader.ExchangeFailure()
-	if w := (*stream.WriteError)(nil); failed == "" && errors.As(err, &w) {
+	if w := (*stream.WriteError)(nil); failed == "" && errors.As(err, &w) && w.Reason != mcp.DropStreamGone {
 		failed = w.Reason // the stream does not know the exchange yet
 	}
 	e := x.end(failed)

@@ -73,9 +73,9 @@ func (in *modern) read() *mcp.Error {
 	for key, a := range st.Answers {
 		in.answer(key, a)
 	}
-	given, _ := wire.Pick(params.InputResponses, func(key []byte) bool { _, asked := st.Asked[string(key)]; return asked })
+	answers, _ := wire.Pick(params.InputResponses, func(key []byte) bool { _, asked := st.Asked[string(key)]; return asked })
 	for key, asked := range st.Asked {
-		value, given := given[key]
+		value, given := answers[key]
 		if given {
 			in.answer(key, answer{Asked: asked, Value: value})
 		}

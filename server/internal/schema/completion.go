@@ -12,9 +12,9 @@ import (
 // completed returns a value as it is decoded: with the defaults of the members that are
 // missing, and with 2 for 2.0 and 2e0 wherever the shape has an integer. JSON Schema says
 // that these are integers; json/v2 does not decode them into one. Everything else stays as
-// it is, and so does what follows an integer of more than 20 digits, because decoding ends there. A value that needs nothing is not
-// copied. It returns false, and the value as it is, if that cannot be read or has a number that is no integer where the shape has one,
-// before such an integer.
+// it is, and so does what follows one such as 1e30, which no integer type holds, because decoding ends there. A value that needs
+// nothing is not copied. It returns false, and the value as it is, if that cannot be read or has a number that is no integer where the
+// shape has one, before one such as 1e30.
 func (s *shape) completed(raw jsontext.Value) (jsontext.Value, bool) {
 	c := completion{text: raw}
 	switch {
@@ -32,7 +32,7 @@ type completion struct {
 	at     int    // offset of what is read next
 	out    []byte // the text up to copied, as it is decoded; nil if it is the same
 	copied int
-	// refused is true once there was an integer of more than 20 digits.
+	// refused is true once [tooLarge] was written.
 	refused bool
 }
 

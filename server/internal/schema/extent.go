@@ -59,6 +59,9 @@ func measured(t reflect.Type, seen map[reflect.Type]*extent) *extent {
 	e.kind, e.size = shapeKindOf(base), int(base.Size())
 	if e.pointer {
 		e.size = heapSize(base)
+		for to := t.Elem(); to != base; to = to.Elem() {
+			e.size += 8 // of a pointer to a pointer
+		}
 	}
 	if e.kind < list {
 		e.rate = 0
@@ -103,42 +106,33 @@ func (e *extent) members(t reflect.Type, seen map[reflect.Type]*extent) {
 	for _, f := range fields {
 		sub := measured(f.typ, seen)
 		e.fields[f.name], e.open = sub, e.open || f.anyCase
-		rate = max(rate, sub.perByte(0, len(f.name)+4))
+		rate = max(rate, sub.perByte(0, f.shortest()+4))
 	}
-	e.rate, e.fixed = rate, fixedOf(t, nil)
-}
-
-// fixedOf returns what one struct takes beside its variable, whichever members it has: embedded structs that are pointed to, and
-// defaults, also those of what it embeds. inside has the structs around it.
-func fixedOf(t reflect.Type, inside []reflect.Type) (bytes int) {
-	if slices.Contains(inside, t) {
-		return 0
-	}
-	inside = append(inside, t)
-	for sf := range t.Fields() {
+	eachField(t, nil, func(sf reflect.StructField) {
 		if preset := sf.Tag.Get("default"); preset != "" {
-			bytes += 4 * (len(sf.Name) + len(sf.Tag.Get("json")) + len(preset) + 8) // the completed text grows, and is decoded
+			e.fixed += 4 * (len(sf.Name) + len(sf.Tag.Get("json")) + len(preset) + 8) // the completed text grows, and is decoded
 		}
-		if sub := deref(sf.Type); embeds(sf) && sub.Kind() == reflect.Struct {
-			if sf.Type.Kind() == reflect.Pointer {
-				bytes += heapSize(sub)
-			}
-			bytes += fixedOf(sub, inside)
+		base := deref(sf.Type)
+		switch {
+		case !embeds(sf):
+		case base.Kind() == reflect.Struct && sf.Type.Kind() == reflect.Pointer:
+			e.fixed += heapSize(base)
+		case base.Kind() == reflect.Map: // it takes the members of all other names
+			rate = max(rate, measured(base, seen).rate)
 		}
-	}
-	return bytes
+	})
+	e.rate = rate
 }
 
-// heapSize returns what a variable of the type takes at most if it is allocated: allocations have certain sizes.
+// heapSize returns what a variable of the type takes at most if it is allocated: allocations have certain sizes, and large ones a word
+// more for the collector.
 func heapSize(t reflect.Type) int {
+	const largeBytes = 512
 	size := int(t.Size())
-	switch {
-	case size <= 32:
-		return (size + 7) &^ 7
-	case size <= 256:
-		return (size + 15) &^ 15
+	if size > largeBytes {
+		size += 8
 	}
-	return size + size/4
+	return cap(slices.Grow([]byte(nil), size))
 }
 
 // variable returns the size of a variable of the type.

@@ -48,6 +48,13 @@ type WideBase struct {
 // An OuterBase embeds what it points to.
 type OuterBase struct{ *WideBase }
 
+// Of plainRows and taggedRows, embedded side by side, the tag decides.
+type plainRows struct{ Rows int }
+
+type taggedRows struct {
+	Wide []wideRow `json:"Rows"`
+}
+
 // A presetBase has a default, and is embedded.
 type presetBase struct {
 	N int8 `json:"n" default:"7"`
@@ -215,9 +222,23 @@ func TestEstimateIsAnUpperBound(t *testing.T) {
 		}), `{"text":""}`},
 		{new(struct {
 			Rows []struct {
-				Base *WideBase `json:"abcdefgh,case:ignore"`
+				Base *struct{ A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P int64 } `json:"a-b_c-d-e-f-g-h,case:ignore"`
 			} `json:"rows"`
 		}), `{"ABCDEFGH":{}}`},
+		{new(struct {
+			Rows []struct {
+				Rest map[string]WideBase `json:",embed"`
+			} `json:"rows"`
+		}), `{"a":{}}`},
+		{new(struct {
+			Rows []***int64 `json:"rows"`
+		}), `1`},
+		{new(struct {
+			Rows []struct {
+				plainRows
+				taggedRows
+			} `json:"rows"`
+		}), `{"Rows":[{},{}]}`},
 		{new(nested), `{"wide":{},"more":{"a":[{},{}]},"at":"2026-01-02T03:04:05+01:07"}`},
 	} {
 		text := repeated(`{"rows":[`, same(c.item), "]}", size)

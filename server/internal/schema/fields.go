@@ -13,6 +13,7 @@ import (
 type goField struct {
 	name, goName string
 	typ          reflect.Type
+	tagged       bool // the name is in the tag
 	anyCase      bool // names are compared without case
 	unknown      bool // an option changes the JSON form of the type
 	depth        int
@@ -46,7 +47,7 @@ func collectFields(t reflect.Type, depth int, to *[]goField, inside []reflect.Ty
 		case inline: // a map or a jsontext.Value takes what no other field does
 			open = true
 		default:
-			f := goField{name: name, goName: sf.Name, typ: sf.Type, depth: depth}
+			f := goField{name: name, goName: sf.Name, typ: sf.Type, depth: depth, tagged: name != ""}
 			if f.name == "" {
 				f.name = sf.Name
 			}
@@ -60,21 +61,43 @@ func collectFields(t reflect.Type, depth int, to *[]goField, inside []reflect.Ty
 	return open
 }
 
+// eachField visits the fields of a struct, and of the structs that it embeds. inside has the structs around it.
+func eachField(t reflect.Type, inside []reflect.Type, visit func(reflect.StructField)) {
+	if slices.Contains(inside, t) {
+		return
+	}
+	for sf := range t.Fields() {
+		visit(sf)
+		if sub := deref(sf.Type); embeds(sf) && sub.Kind() == reflect.Struct {
+			eachField(sub, append(inside, t), visit)
+		}
+	}
+}
+
 // embeds reports whether the members of a field are members of the struct itself.
 func embeds(sf reflect.StructField) bool {
 	name, options := splitTag(sf.Tag.Get("json"))
 	return sf.Anonymous && name == "" || slices.Contains(options, "embed")
 }
 
-// add adds a field. One that is less deep hides the others of its name.
+// add adds a field. One that is less deep hides the others of its name, and of one depth the one whose name is in its tag.
 func (f goField) add(to *[]goField) {
 	i := slices.IndexFunc(*to, func(other goField) bool { return other.name == f.name })
-	switch {
-	case i < 0:
+	if i < 0 {
 		*to = append(*to, f)
-	case f.depth < (*to)[i].depth:
-		(*to)[i] = f
+		return
 	}
+	if other := &(*to)[i]; f.depth < other.depth || f.depth == other.depth && f.tagged && !other.tagged {
+		*other = f
+	}
+}
+
+// shortest returns how many bytes the shortest name has that is decoded into the field: without case, dashes and underscores do not count.
+func (f goField) shortest() int {
+	if !f.anyCase {
+		return len(f.name)
+	}
+	return len(f.name) - strings.Count(f.name, "-") - strings.Count(f.name, "_")
 }
 
 // splitTag splits a json tag into the name and the options.
