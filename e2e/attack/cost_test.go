@@ -108,30 +108,57 @@ func TestOneRequestIsCheap(t *testing.T) {
 		t.Run(attack.name, func(t *testing.T) {
 			t.Parallel()
 			s := attacked(t)
+			s.cheap(t, s.caller(t, attacker, ""), attack.what)
+		})
+	}
+}
+
+// What a client answers to a question is no way to more: what takes too much is asked for again.
+func TestOneAnswerIsCheap(t *testing.T) {
+	for name, answer := range map[string]string{
+		"no roots":              `{"roots":[` + fill("{}", maxFrame-2000) + `]}`,
+		"objects about a root":  `{"roots":[{"uri":"file:///a","_meta":{"any":[` + fill(`{"a":1}`, maxFrame-2000) + `]}}]}`,
+		"many roots":            `{"roots":[` + fill(`{"uri":"file:a"}`, maxFrame-2000) + `]}`,
+		"numbers beside a root": `{"any":[1e999],"roots":[{"uri":"file:///a","_meta":{"any":[` + fill(`{"a":1}`, maxFrame-2000) + `]}}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := attacked(t)
 			c := s.caller(t, attacker, "")
-			// The first calls fill pools and let the heap grow to the size of the largest message.
-			large := call{tool: "echo", arguments: `{"text":"` + strings.Repeat("x", maxFrame-1000) + `"}`}
-			s.cost(t, c, large)
-			before := s.cpu(t)
-			for range 6 {
-				c.modern(t, 1, large)
-			}
-			floor := max(s.cpu(t)-before, 10*time.Millisecond) / 6
-			base := s.memory(t, "VmRSS")
-			spent, peak, r := s.cost(t, c, attack.what)
-			if r.status/100 == 5 || len(r.body) > 2*maxFrame {
-				t.Errorf("%d, %d bytes: %.300s", r.status, len(r.body), r.body)
-			}
-			grown := peak - base
-			t.Logf("%v of CPU, an echo %v, %d MiB", spent, floor, grown>>20)
-			if most := bound.LargeRatio * floor; !*long && spent > most || *long && spent > bound.CPU {
-				t.Errorf("one request takes %v of CPU; it may take %v here, and %v on a quiet machine", spent, most, bound.CPU)
-			}
-			if grown > bound.Memory {
-				t.Errorf("one request takes %d MiB, and may take %d", grown>>20, bound.Memory>>20)
+			state := c.asked(t, call{tool: "roots"})
+			r := s.cheap(t, c, call{tool: "roots", extra: fmt.Sprintf(`"requestState":%q,"inputResponses":{"roots":%s}`, state, answer)})
+			if r.Result == nil || name != "many roots" && r.Result.ResultType != "input_required" {
+				t.Errorf("%d %.300s", r.status, r.body)
 			}
 		})
 	}
+}
+
+// cheap makes a call of about maxFrame bytes, which must take no more CPU and memory than one may, and returns the answer.
+func (s *target) cheap(t *testing.T, c *caller, what call) response {
+	t.Helper()
+	// The first calls fill pools and let the heap grow to the size of the largest message.
+	large := call{tool: "echo", arguments: `{"text":"` + strings.Repeat("x", maxFrame-1000) + `"}`}
+	s.cost(t, c, large)
+	before := s.cpu(t)
+	for range 6 {
+		c.modern(t, 1, large)
+	}
+	floor := max(s.cpu(t)-before, 10*time.Millisecond) / 6
+	base := s.memory(t, "VmRSS")
+	spent, peak, r := s.cost(t, c, what)
+	if r.status/100 == 5 || len(r.body) > 2*maxFrame {
+		t.Errorf("%d, %d bytes: %.300s", r.status, len(r.body), r.body)
+	}
+	grown := peak - base
+	t.Logf("%v of CPU, an echo %v, %d MiB", spent, floor, grown>>20)
+	if most := bound.LargeRatio * floor; !*long && spent > most || *long && spent > bound.CPU {
+		t.Errorf("one request takes %v of CPU; it may take %v here, and %v on a quiet machine", spent, most, bound.CPU)
+	}
+	if grown > bound.Memory {
+		t.Errorf("one request takes %d MiB, and may take %d", grown>>20, bound.Memory>>20)
+	}
+	return r
 }
 
 // cost calls a few times, and returns the least CPU time that a call took, because other processes

@@ -91,6 +91,10 @@ func addCostlyTools(srv *server.Server) {
 		server.AddTool(srv, server.Tool{Name: "tree_" + keyword, InputSchema: jsontext.Value(fmt.Sprintf(treeSchema, keyword))},
 			func(context.Context, *server.Call, treeInput) (string, error) { return "valid", nil })
 	}
+	server.AddTool(srv, server.Tool{Name: "roots"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
+		roots, err := call.Roots("roots")
+		return fmt.Sprint(len(roots)), err
+	})
 	server.AddTool(srv, server.Tool{Name: "words"}, func(_ context.Context, _ *server.Call, in wordsInput) (string, error) {
 		return fmt.Sprint(len(in.Words)), nil
 	})

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,23 +147,33 @@ type sampled struct {
 func askFor[T any](
 	d *Dialog, key string, need mcp.ClientCapabilities, q mcp.InputRequest, t reflect.Type, decode func(jsontext.Value) (T, error),
 ) (answer T, err error) {
+	var checked checkedAnswer[T]
 	raw, err := d.Ask(key, need, Question{InputRequest: q, Check: func(raw jsontext.Value) error {
 		held, err := d.Asker.valid.Hold(d.Core, t, raw)
-		if err == nil {
-			defer held.Release()
-			_, err = decode(raw)
+		if err != nil {
+			return err
 		}
-		return err
+		answer, err := decode(raw)
+		if err != nil {
+			held.Release()
+			return err
+		}
+		checked.keep(raw, answer, held)
+		return nil
 	}})
+	answer, held, known := checked.take(raw)
 	if err != nil {
-		return answer, err
+		held.Release()
+		return *new(T), err
 	}
-	held, err := d.Asker.valid.Hold(d.Core, t, raw)
-	if err != nil {
-		return answer, err
+	if !known {
+		held.Release()
+		if held, err = d.Asker.valid.Hold(d.Core, t, raw); err == nil {
+			answer, err = decode(raw)
+		}
 	}
 	d.holds(held)
-	return decode(raw)
+	return answer, err
 }
 
 // holds charges the sender for an answer while the handler may have it. After [Dialog.Ctx] it is the handler's own.
@@ -191,24 +202,17 @@ func (d *Dialog) Roots(key string) ([]mcp.Root, error) {
 
 func decodeRoots(raw jsontext.Value) ([]mcp.Root, error) {
 	var r struct {
-		Roots jsontext.Value `json:"roots"`
+		Roots *[]mcp.Root `json:"roots"` // nil for null
 	}
-	if err := wire.Unmarshal(raw, &r); err != nil {
-		return nil, err
+	if err := wire.Unmarshal(raw, &r); err != nil || r.Roots == nil {
+		return nil, cmp.Or(err, errors.New("roots must be an array"))
 	}
-	if r.Roots.Kind() != '[' {
-		return nil, errors.New("roots must be an array")
-	}
-	var roots []mcp.Root
-	if err := wire.Unmarshal(r.Roots, &roots); err != nil {
-		return nil, err
-	}
-	for _, root := range roots {
+	for _, root := range *r.Roots {
 		if root.URI == "" {
 			return nil, errors.New("a root has a URI")
 		}
 	}
-	return roots, nil
+	return *r.Roots, nil
 }
 
 // ElicitForm asks the user to fill a form that is inferred from T, and decodes what comes
