@@ -115,19 +115,27 @@ func TestOneRequestIsCheap(t *testing.T) {
 
 // What a client answers to a question is no way to more: what takes too much is asked for again.
 func TestOneAnswerIsCheap(t *testing.T) {
-	for name, answer := range map[string]string{
-		"no roots":              `{"roots":[` + fill("{}", maxFrame-2000) + `]}`,
-		"objects about a root":  `{"roots":[{"uri":"file:///a","_meta":{"any":[` + fill(`{"a":1}`, maxFrame-2000) + `]}}]}`,
-		"many roots":            `{"roots":[` + fill(`{"uri":"file:a"}`, maxFrame-2000) + `]}`,
-		"numbers beside a root": `{"any":[1e999],"roots":[{"uri":"file:///a","_meta":{"any":[` + fill(`{"a":1}`, maxFrame-2000) + `]}}]}`,
+	const size = maxFrame - 2000
+	for _, attack := range []struct {
+		name, tool, answer string
+		fits               bool
+	}{
+		{"no roots", "roots", `{"roots":[` + fill("{}", size) + `]}`, false},
+		{"objects about a root", "roots", `{"roots":[{"uri":"file:///a","_meta":{"any":[` + fill(`{"a":1}`, size) + `]}}]}`, false},
+		{"many roots", "roots", `{"roots":[` + fill(`{"uri":"file:a"}`, size) + `]}`, true},
+		{"numbers beside a root", "roots", `{"any":[1e999],"roots":[{"uri":"file:///a","_meta":{"any":[` + fill(`{"a":1}`, size) + `]}}]}`, false},
+		{"no blocks", "sample", `{"role":"user","model":"m","content":[` + fill("{}", size) + `]}`, false},
+		{"many blocks", "sample", `{"role":"user","model":"m","content":[` + fill(`{"type":"text","text":"x"}`, size) + `]}`, false},
+		{"fewer blocks", "sample", `{"role":"user","model":"m","content":[` + fill(`{"type":"text","text":"`+strings.Repeat("x", 200)+`"}`, size) + `]}`, true},
+		{"objects about a block", "sample", `{"role":"user","model":"m","content":{"type":"text","text":"x","_meta":{"any":[` + fill(`{"a":1}`, size) + `]}}}`, false},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(attack.name, func(t *testing.T) {
 			t.Parallel()
 			s := attacked(t)
 			c := s.caller(t, attacker, "")
-			state := c.asked(t, call{tool: "roots"})
-			r := s.cheap(t, c, call{tool: "roots", extra: fmt.Sprintf(`"requestState":%q,"inputResponses":{"roots":%s}`, state, answer)})
-			if r.Result == nil || name != "many roots" && r.Result.ResultType != "input_required" {
+			state := c.asked(t, call{tool: attack.tool})
+			r := s.cheap(t, c, call{tool: attack.tool, extra: fmt.Sprintf(`"requestState":%q,"inputResponses":{%q:%s}`, state, attack.tool, attack.answer)})
+			if r.Result == nil || attack.fits == (r.Result.ResultType == "input_required") {
 				t.Errorf("%d %.300s", r.status, r.body)
 			}
 		})

@@ -95,6 +95,14 @@ func addCostlyTools(srv *server.Server) {
 		roots, err := call.Roots("roots")
 		return fmt.Sprint(len(roots)), err
 	})
+	server.AddTool(srv, server.Tool{Name: "sample"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
+		message := mcp.SamplingMessage{Role: mcp.RoleUser, Content: mcp.ContentBlocks{&mcp.TextContent{Text: "Why?"}}}
+		answer, err := call.Sample("sample", &mcp.CreateMessageParams{MaxTokens: 9, Messages: []mcp.SamplingMessage{message}})
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprint(len(answer.Content)), nil
+	})
 	server.AddTool(srv, server.Tool{Name: "words"}, func(_ context.Context, _ *server.Call, in wordsInput) (string, error) {
 		return fmt.Sprint(len(in.Words)), nil
 	})
