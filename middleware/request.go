@@ -119,7 +119,8 @@ func (r *Request) Capabilities() mcp.ClientCapabilities {
 	return params.Meta.Capabilities
 }
 
-// Meta decodes the request's _meta member; nil if there is none.
+// Meta decodes the request's _meta member; nil if there is none. No limit bounds the memory that this takes, and 4 MiB of text can
+// become 200 MiB: a middleware that any caller reaches rather decodes the member that it needs from Params.
 func (r *Request) Meta() mcp.Meta {
 	var params struct {
 		Meta mcp.Meta `json:"_meta"`
