@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -43,13 +44,13 @@ func (c *ContentBlocks) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 			return err
 		}
 	}
-	*c, err = appendBlocks(make(ContentBlocks, 0, len(list)), list, dec.Options())
+	*c, err = appendBlocks(make(ContentBlocks, 0, len(list)), list, newBlocks, dec.Options())
 	return err
 }
 
-func appendBlocks(to []Content, list []jsontext.Value, options json.Options) ([]Content, error) {
+func appendBlocks(to []Content, list []jsontext.Value, known map[string]func() Content, options json.Options) ([]Content, error) {
 	for _, raw := range list {
-		block, err := unmarshalContent(raw, options)
+		block, err := unmarshalContent(raw, known, options)
 		if err != nil {
 			return nil, err
 		}
@@ -58,30 +59,36 @@ func appendBlocks(to []Content, list []jsontext.Value, options json.Options) ([]
 	return to, nil
 }
 
-// newBlocks has a function for each type of block that returns an empty one.
-var newBlocks = map[string]func() Content{
+// resultBlocks has a function for each type of block that the result of a tool may have, which returns an empty one.
+var resultBlocks = map[string]func() Content{
 	"text":          func() Content { return new(TextContent) },
 	"image":         func() Content { return new(ImageContent) },
 	"audio":         func() Content { return new(AudioContent) },
 	"resource_link": func() Content { return new(ResourceLink) },
 	"resource":      func() Content { return new(EmbeddedResource) },
-	"tool_use":      func() Content { return new(ToolUseContent) },
-	"tool_result":   func() Content { return new(ToolResultContent) },
 }
+
+// newBlocks is resultBlocks for all blocks.
+var newBlocks = func() map[string]func() Content {
+	all := maps.Clone(resultBlocks)
+	all["tool_use"] = func() Content { return new(ToolUseContent) }
+	all["tool_result"] = func() Content { return new(ToolResultContent) }
+	return all
+}()
 
 // UnmarshalContent decodes one block of content. An unknown type is an error.
 func UnmarshalContent(raw jsontext.Value) (Content, error) {
-	return unmarshalContent(raw, nil)
+	return unmarshalContent(raw, newBlocks, nil)
 }
 
-func unmarshalContent(raw jsontext.Value, options json.Options) (Content, error) {
+func unmarshalContent(raw jsontext.Value, known map[string]func() Content, options json.Options) (Content, error) {
 	var head struct {
 		Type string `json:"type"`
 	}
 	if err := json.Unmarshal(raw, &head); err != nil {
 		return nil, err
 	}
-	newBlock := newBlocks[head.Type]
+	newBlock := known[head.Type]
 	if newBlock == nil {
 		return nil, fmt.Errorf("mcp: there is no content of type %q", head.Type)
 	}
@@ -89,7 +96,8 @@ func unmarshalContent(raw jsontext.Value, options json.Options) (Content, error)
 	return block, json.Unmarshal(raw, block, options)
 }
 
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+// UnmarshalJSONFrom implements json.UnmarshalerFrom. A result in a result is an error: with many levels the text would be copied many
+// times.
 func (c *ToolResultContent) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	type block ToolResultContent
 	var value struct {
@@ -99,7 +107,7 @@ func (c *ToolResultContent) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	value.block = (*block)(c)
 	err := json.UnmarshalDecode(dec, &value)
 	if err == nil {
-		c.Content, err = appendBlocks(nil, value.Content, dec.Options())
+		c.Content, err = appendBlocks(nil, value.Content, resultBlocks, dec.Options())
 	}
 	return err
 }

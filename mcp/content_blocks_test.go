@@ -37,7 +37,8 @@ func TestContentBlocksSurviveEncoding(t *testing.T) {
 	require.Equal(t, byte('{'), one[0], "one block has no list around it")
 
 	for _, bad := range []string{`{"type":"video"}`, `{}`, `1`, `[1]`, `{"type":"text","text":1}`,
-		`{"type":"tool_result","toolUseId":"1","content":[{"type":"?"}]}`} {
+		`{"type":"tool_result","toolUseId":"1","content":[{"type":"?"}]}`,
+		`{"type":"tool_result","toolUseId":"1","content":[{"type":"tool_result","toolUseId":"2","content":[]}]}`} {
 		var blocks mcp.ContentBlocks
 		require.Error(t, json.Unmarshal([]byte(bad), &blocks), bad)
 	}

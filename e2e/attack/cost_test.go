@@ -127,6 +127,8 @@ func TestOneAnswerIsCheap(t *testing.T) {
 		{"no blocks", "sample", `{"role":"user","model":"m","content":[` + fill("{}", size) + `]}`, false},
 		{"many blocks", "sample", `{"role":"user","model":"m","content":[` + fill(`{"type":"text","text":"x"}`, size) + `]}`, false},
 		{"fewer blocks", "sample", `{"role":"user","model":"m","content":[` + fill(`{"type":"text","text":"`+strings.Repeat("x", 200)+`"}`, size) + `]}`, true},
+		{"results in results", "sample", `{"role":"user","model":"m","content":` + strings.Repeat(`{"type":"tool_result","toolUseId":"1","content":[`, 25) +
+			`{"type":"text","text":"` + strings.Repeat("x", size-3000) + `"}` + strings.Repeat("]}", 25) + `}`, false},
 		{"objects about a block", "sample", `{"role":"user","model":"m","content":{"type":"text","text":"x","_meta":{"any":[` + fill(`{"a":1}`, size) + `]}}}`, false},
 	} {
 		t.Run(attack.name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package ask
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
@@ -137,9 +135,11 @@ func (d *Dialog) Sample(key string, p *mcp.CreateMessageParams) (*mcp.CreateMess
 
 // sampled is [mcp.CreateMessageResult] as far as its memory goes: the blocks take no more than values of type any do.
 type sampled struct {
-	Content any      `json:"content"`
-	Model   string   `json:"model"`
-	Meta    mcp.Meta `json:"_meta"`
+	Role       string   `json:"role"`
+	Content    any      `json:"content"`
+	Model      string   `json:"model"`
+	StopReason string   `json:"stopReason"`
+	Meta       mcp.Meta `json:"_meta"`
 }
 
 // askFor asks a question and decodes the answer. An answer that cannot be decoded, or takes too much memory, is asked for
@@ -147,40 +147,27 @@ type sampled struct {
 func askFor[T any](
 	d *Dialog, key string, need mcp.ClientCapabilities, q mcp.InputRequest, t reflect.Type, decode func(jsontext.Value) (T, error),
 ) (answer T, err error) {
+	bounded := func(raw jsontext.Value) (answer T, err error) {
+		if err := d.Asker.valid.Fits(t, raw); err != nil {
+			return answer, err
+		}
+		return decode(raw)
+	}
 	var checked checkedAnswer[T]
 	raw, err := d.Ask(key, need, Question{InputRequest: q, Check: func(raw jsontext.Value) error {
-		held, err := d.Asker.valid.Hold(d.Core, t, raw)
-		if err != nil {
-			return err
+		answer, err := bounded(raw)
+		if err == nil {
+			checked.keep(raw, answer)
 		}
-		answer, err := decode(raw)
-		if err != nil {
-			held.Release()
-			return err
-		}
-		checked.keep(raw, answer, held)
-		return nil
+		return err
 	}})
-	answer, held, known := checked.take(raw)
 	if err != nil {
-		held.Release()
-		return *new(T), err
+		return answer, err
 	}
-	if !known {
-		held.Release()
-		if held, err = d.Asker.valid.Hold(d.Core, t, raw); err == nil {
-			answer, err = decode(raw)
-		}
+	if answer, known := checked.of(raw); known {
+		return answer, nil
 	}
-	d.holds(held)
-	return answer, err
-}
-
-// holds charges the sender for an answer while the handler may have it. After [Dialog.Ctx] it is the handler's own.
-func (d *Dialog) holds(answer *share.Held) {
-	if answer != nil {
-		context.AfterFunc(d.Ctx, answer.Release)
-	}
+	return bounded(raw)
 }
 
 func decodeSampled(raw jsontext.Value) (*mcp.CreateMessageResult, error) {
@@ -225,18 +212,16 @@ func ElicitForm[T any](d *Dialog, key, message string) (value T, action mcp.Elic
 	if message == "" {
 		return value, "", fmt.Errorf("server: question %q: an elicitation needs a message", key)
 	}
-	check := func(content jsontext.Value) ([]schema.Fault, error) {
-		held, faults, err := d.Asker.valid.DecodeFor(d.Ctx, d.Core, form, 0, content, new(T))
-		held.Release()
-		return faults, err
+	into := func(content jsontext.Value, v *T) ([]schema.Fault, error) {
+		return d.Asker.valid.Decode(d.Ctx, d.Core, form, 0, content, v)
 	}
+	check := func(content jsontext.Value) ([]schema.Fault, error) { return into(content, new(T)) }
 	r, err := d.elicit(key, mcp.ElicitParams{Message: message, RequestedSchema: form.JSON()}, check)
 	if err != nil {
 		return value, "", err
 	}
 	if r.Action == mcp.ElicitAccept {
-		held, faults, err := d.Asker.valid.DecodeFor(d.Ctx, d.Core, form, 0, r.Content, &value)
-		d.holds(held)
+		faults, err := into(r.Content, &value)
 		if len(faults) > 0 {
 			return value, "", fmt.Errorf("server: question %q: %s", key, faults[0])
 		}

@@ -80,7 +80,7 @@ func embeds(sf reflect.StructField) bool {
 	return sf.Anonymous && name == "" || slices.Contains(options, "embed")
 }
 
-// add adds a field. One that is less deep hides the others of its name, and of one depth the one whose name is in its tag.
+// add adds a field. One that is less deep hides the others of its name. At the same depth one whose name is in its tag hides the others.
 func (f goField) add(to *[]goField) {
 	i := slices.IndexFunc(*to, func(other goField) bool { return other.name == f.name })
 	if i < 0 {

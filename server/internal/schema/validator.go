@@ -72,8 +72,22 @@ func (v *Validator) Validate(ctx context.Context, from Sender, s *Schema, steps 
 	return faults, err
 }
 
-// DecodeFor is [Schema.Decode] with the bounds of [Validator.Validate], and one on the memory that the decoded value takes. It is for a
-// handler, which keeps the value while it runs: the sender is charged for that until held is released, which may be nil.
+// Decode is [Schema.Decode] with the bounds of [Validator.Validate], and that of [Validator.Fits].
+func (v *Validator) Decode(ctx context.Context, from Sender, s *Schema, steps int, raw jsontext.Value, into any) (faults []Fault, err error) {
+	if err := v.Fits(reflect.TypeOf(into).Elem(), raw); err != nil {
+		return nil, err
+	}
+	return v.decode(ctx, from, s, steps, raw, into, func() error { return nil })
+}
+
+// Fits returns an error if the Go value of a type that is decoded from a text could take more memory than one value may.
+func (v *Validator) Fits(t reflect.Type, text jsontext.Value) error {
+	_, err := v.weigh(t, text)
+	return err
+}
+
+// DecodeFor is [Validator.Decode] for a handler, which keeps the value while it runs: the sender is charged for that until held is
+// released, which may be nil.
 func (v *Validator) DecodeFor(ctx context.Context, from Sender, s *Schema, steps int, raw jsontext.Value, into any) (held *share.Held, faults []Fault, err error) {
 	takes, err := v.weigh(reflect.TypeOf(into).Elem(), raw)
 	if err != nil {
