@@ -41,6 +41,8 @@ type anyText struct {
 	// number is what no float64 holds, and pointer where that is.
 	number  []byte
 	pointer jsontext.Pointer
+	// unquoted is the last string that had escapes.
+	unquoted []byte
 }
 
 // These values, of which there are most in a text of so many bytes, need no memory of their own.
@@ -155,6 +157,6 @@ func (t *anyText) string() string {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return string(quoted[1 : len(quoted)-1])
 	}
-	unquoted, _ := jsontext.AppendUnquote(nil, quoted)
-	return string(unquoted)
+	t.unquoted, _ = jsontext.AppendUnquote(t.unquoted[:0], quoted)
+	return string(t.unquoted)
 }
