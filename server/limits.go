@@ -115,9 +115,9 @@ type Limits struct {
 	// smaller one its share, but at least 1/768. [Tool].ValidationSteps is for one tool.
 	// MaxValidationBytes bounds the values of more than 64 KiB that are validated at once in the
 	// process (default 16 MiB): others wait.
-	// MaxArgumentBytes bounds the memory that the Go value takes into which the arguments of one call
-	// are decoded (default 48 MiB). It is estimated from the text and the type, before decoding.
-	// Arguments of 1 MiB or more may take all of it, smaller ones their share, but at least 1/16.
+	// MaxArgumentBytes bounds the memory that the Go value takes into which the arguments of one call, or what a
+	// client answers to one question, are decoded (default 48 MiB). It is estimated from the text and the type, before
+	// decoding. Texts of 1 MiB or more may take all of it, smaller ones their share, but at least 1/16.
 	MaxValidationSteps int
 	MaxValidationBytes int
 	MaxArgumentBytes   int

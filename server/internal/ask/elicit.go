@@ -1,12 +1,12 @@
 package ask
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
 	"reflect"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/internal/wire"
@@ -191,8 +191,12 @@ func decodeRoots(raw jsontext.Value) ([]mcp.Root, error) {
 	var r struct {
 		Roots *[]mcp.Root `json:"roots"` // nil for null
 	}
-	if err := wire.Unmarshal(raw, &r); err != nil || r.Roots == nil {
-		return nil, cmp.Or(err, errors.New("roots must be an array"))
+	err := wire.Unmarshal(raw, &r)
+	if semantic, ok := errors.AsType[*json.SemanticError](err); ok && semantic.JSONPointer == "/roots" || err == nil && r.Roots == nil {
+		return nil, errors.New("roots must be an array")
+	}
+	if err != nil {
+		return nil, err
 	}
 	for _, root := range *r.Roots {
 		if root.URI == "" {

@@ -33,8 +33,8 @@ func NumberExponent(literal []byte) (at, exponent int, ok bool) {
 	return at, exponent, ok
 }
 
-// exponentOf reads what stands behind an e, and reports whether it is an integer within the bounds. It is [strconv.Atoi] in a third
-// of the time: a text may have a million exponents.
+// exponentOf reads what stands behind an e, and reports whether it is an integer within the bounds. The plain version is [strconv.Atoi],
+// which needs a string, and a text may have a million exponents.
 func exponentOf(text []byte) (exponent int, ok bool) {
 	i := 0
 	if len(text) > 1 && (text[0] == '-' || text[0] == '+') {
