@@ -5,12 +5,16 @@ package schema
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 )
 
 // TestAllocationsOfAValidationAreBounded holds the bytes that one validation allocates.
@@ -59,4 +63,21 @@ func TestUniqueItemsCostAFewTimesTheirReading(t *testing.T) {
 		t.Logf("%s: %v, %.1f times the reading", form, took, float64(took)/float64(reading))
 		require.LessOrEqual(t, took, most*reading, form)
 	}
+}
+
+// Names that a message has twice were found when it was read. To look for them again takes more memory than the value.
+func TestNamesAreComparedOnce(t *testing.T) {
+	s, err := For(reflect.TypeFor[struct {
+		Any any `json:"any"`
+	}]())
+	require.NoError(t, err)
+	text := repeated(`{"any":[7e-320,`+strings.Repeat("7e-320,", jsonvalue.Few)+"{", func(i int) string { return fmt.Sprintf(`"x-%d":1`, i) }, "}]}", frame)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	faults, err := s.Decode(t.Context(), Steps, text, reflect.New(s.target.Elem()).Interface())
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.Empty(t, faults)
+	t.Logf("%d KiB, of a text of %d", (after.TotalAlloc-before.TotalAlloc)>>10, len(text)>>10)
+	require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(15*len(text)))
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // Decode checks a value and decodes it into the variable that into points to,
-// which must hold its zero value. If there are faults, the variable is zero afterwards.
+// which must hold its zero value. If there are faults, the variable is zero afterwards. No two members of an object may have one name:
+// package wire has looked for that in the whole message, and to do so again takes more memory than the value.
 //
 // For a schema that [For] inferred and a pointer to its type, a valid value is
 // decoded in one typed pass without the validator. Only if this pass fails the value
@@ -53,7 +54,6 @@ func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into
 		raw, _ = s.shape.completed(raw)
 	}
 	numbers := jsonvalue.For(reflect.TypeOf(into), len(raw), jsonvalue.Costly(raw))
-	// The validation has found duplicate names. Looking for them again would take more memory than the text does.
 	if err := json.Unmarshal(raw, into, jsontext.AllowDuplicateNames(!s.aliases), helpers(numbers, s.loose || !typed)); err != nil {
 		clearTarget(into)
 		return []Fault{decodeFault(err)}, nil
@@ -73,7 +73,7 @@ func (s *Schema) typedPass(raw jsontext.Value, into any) (admitted bool, refused
 		}
 	}
 	numbers := jsonvalue.For(s.target, len(raw), seen.hard > jsonvalue.Few)
-	if refused = json.Unmarshal(raw, into, helpers(numbers, false)); refused != nil {
+	if refused = json.Unmarshal(raw, into, jsontext.AllowDuplicateNames(!s.aliases), helpers(numbers, s.loose)); refused != nil {
 		clearTarget(into)
 	}
 	return true, refused
