@@ -33,16 +33,15 @@ func (c ContentBlocks) MarshalJSONTo(enc *jsontext.Encoder) error {
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
 func (c *ContentBlocks) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	raw, err := dec.ReadValue()
+	list := make([]jsontext.Value, 1)
+	var err error
+	if dec.PeekKind() == '[' {
+		err = json.UnmarshalDecode(dec, &list)
+	} else {
+		list[0], err = dec.ReadValue()
+	}
 	if err != nil {
 		return err
-	}
-	list := []jsontext.Value{raw}
-	if raw.Kind() == '[' {
-		list = nil
-		if err := json.Unmarshal(raw, &list); err != nil {
-			return err
-		}
 	}
 	*c, err = appendBlocks(make(ContentBlocks, 0, len(list)), list, newBlocks, dec.Options())
 	return err
@@ -85,7 +84,7 @@ func unmarshalContent(raw jsontext.Value, known map[string]func() Content, optio
 	var head struct {
 		Type string `json:"type"`
 	}
-	if err := json.Unmarshal(raw, &head); err != nil {
+	if err := json.Unmarshal(raw, &head, options); err != nil {
 		return nil, err
 	}
 	newBlock := known[head.Type]

@@ -68,54 +68,6 @@ func TestValuesOfArgumentsCount(t *testing.T) {
 	})
 }
 
-// What clients answer is asked for again if it takes too much memory, in both eras.
-func TestLargeAnswersAreAskedForAgain(t *testing.T) {
-	names := func(n int) string { return "[" + strings.Repeat(`"name",`, 4*n) + `"name"]` }
-	for name, tt := range map[string]struct {
-		ask    func(*server.Call) error
-		answer string // with %s for a list
-		list   func(n int) string
-	}{
-		"roots": {func(call *server.Call) error { _, err := call.Roots("k"); return err },
-			`{"roots":[{"uri":"file:///a","_meta":{"any":%s}}]}`, objects},
-		"sampling": {func(call *server.Call) error {
-			_, err := call.Sample("k", &mcp.CreateMessageParams{MaxTokens: 1, Messages: []mcp.SamplingMessage{{Role: mcp.RoleUser}}})
-			return err
-		}, `{"role":"user","model":"m","content":{"type":"text","text":"x","_meta":{"any":%s}}}`, objects},
-		"form": {func(call *server.Call) error {
-			_, _, err := server.ElicitForm[struct {
-				Names []string `json:"names" enum:"name"`
-			}](call, "k", "m")
-			return err
-		}, `{"action":"accept","content":{"names":%s}}`, names},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				tel, err := telemetry.New()
-				require.NoError(t, err)
-				srv := newServer(t, server.WithTelemetry(tel), server.WithLimits(server.Limits{MaxArgumentBytesTotal: 1 << 20}))
-				server.AddTool(srv, server.Tool{Name: "t"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
-					return "done", tt.ask(call)
-				})
-				large, small := fmt.Sprintf(tt.answer, tt.list(4000)), fmt.Sprintf(tt.answer, tt.list(1000))
-				p := dial(t, srv)
-				asked, _ := round(t, p, call("t", "{}"))
-				again, answer := round(t, p, retry(call("t", "{}"), asked.RequestState, "k", large))
-				require.Contains(t, again.InputRequests, "k", answer)
-				_, answer = round(t, p, retry(call("t", "{}"), again.RequestState, "k", small))
-				require.Contains(t, answer, "done")
-
-				p.ask(legacy("init", "initialize", `"protocolVersion":"2025-11-25",`+initializeAll))
-				p.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, legacy(2, "tools/call", call("t", "{}")))
-				require.Contains(t, p.recv(), `"id":1,`)
-				require.Contains(t, p.ask(`{"jsonrpc":"2.0","id":1,"result":`+large+`}`), `"id":2,"method"`)
-				require.Contains(t, p.ask(`{"jsonrpc":"2.0","id":2,"result":`+small+`}`), "done")
-				require.NoError(t, srv.Shutdown(t.Context()))
-			})
-		})
-	}
-}
-
 // A value for which there is never room is an error that says so, and not an overload.
 func TestValueThatIsLargerThanItsRoom(t *testing.T) {
 	srv := newServer(t, server.WithLimits(server.Limits{MaxArgumentBytesTotal: 1 << 20}))

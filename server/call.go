@@ -31,6 +31,16 @@ type Call struct {
 // A callHandler is the handler of a feature.
 type callHandler func(ctx context.Context, call *Call) (mcp.Result, error)
 
+// run calls the handler. When it returns, its run has ended, unless the handler goes on as a task.
+func (h callHandler) run(ctx context.Context, call *Call) (mcp.Result, error) {
+	defer func() {
+		if !call.run.Detached() {
+			call.dialog.EndRun()
+		}
+	}()
+	return h(ctx, call)
+}
+
 // Deadline returns the time at which the caller gets an error if the handler has not returned.
 func (c *Call) Deadline() time.Time { return c.dialog.Core.Deadline() }
 

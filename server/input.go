@@ -35,6 +35,9 @@ import (
 // page's own server records that id as done. If the ElicitationID is the same id,
 // [Server.ElicitationComplete] tells the clients that can be told.
 //
+// What [ElicitForm], [Call.Sample] and [Call.Roots] return counts for max_argument_bytes_total until the handler has returned. If there
+// is no room, the error is an [*mcp.Error], which the handler should return: the client is told to come back.
+//
 // Elicit is safe for concurrent use, like all methods that ask.
 func (c *Call) Elicit(key string, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	return c.dialog.Elicit(key, p)

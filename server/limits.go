@@ -122,8 +122,8 @@ type Limits struct {
 	MaxValidationBytes int
 	MaxArgumentBytes   int
 	// MaxArgumentBytesTotal bounds what the Go values of all calls take whose handlers run (default 256 MiB).
-	// Values whose estimate is up to 4 KiB do not count. One caller gets three quarters at most, so that this bounds
-	// one value too. A call for which there is no room is refused.
+	// Values of answers to questions count too, and values whose estimate is up to 4 KiB do not. One caller gets three
+	// quarters at most, so that this bounds one value too. A call for which there is no room is refused.
 	MaxArgumentBytesTotal int
 	// MaxRunningTasks bounds the handlers of the process that run as tasks (default
 	// 4096). MaxTasks bounds the tasks that the store in memory keeps, running or ended

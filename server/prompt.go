@@ -121,17 +121,14 @@ func (s *Server) promptHandler(required []string, h PromptHandler) callHandler {
 func promptArguments(raw jsontext.Value, required []string) (map[string]string, error) {
 	args := map[string]string{}
 	if raw != nil {
-		var given map[string]*string // pointers, because null is not a string
-		err := wire.Unmarshal(raw, &given)
-		bad := err != nil || raw.Kind() != '{'
-		for name, value := range given {
-			if value == nil {
-				bad = true
-				break
+		texts := wire.Members(raw, func(name, value jsontext.Value) bool {
+			isText := value.Kind() == '"'
+			if isText {
+				args[string(wire.Unquote(name))] = string(wire.Unquote(value))
 			}
-			args[name] = *value
-		}
-		if bad {
+			return isText
+		})
+		if !texts {
 			return nil, mcp.NewError(mcp.CodeInvalidParams, "params.arguments must be an object whose members are strings")
 		}
 	}

@@ -76,11 +76,11 @@ type router struct {
 func (r *router) serve(h callHandler) middleware.Handler {
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 		call := newCall(ctx, req, r.asker)
-		result, err := h(ctx, call)
+		result, err := h.run(ctx, call)
 		if err == nil && !call.dialog.Asked() {
 			return result, nil
 		}
-		return call.dialog.Converse(result, err, func() (mcp.Result, error) { return h(ctx, call) })
+		return call.dialog.Converse(result, err, func() (mcp.Result, error) { return h.run(ctx, call) })
 	}
 }
 

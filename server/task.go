@@ -83,7 +83,7 @@ func (s *Server) detachable(support TaskSupport, h callHandler) callHandler {
 		switch {
 		case s.tasks != nil && declared:
 			call.run = s.tasks.NewRun()
-			return task.Serve(ctx, call.run, call, h)
+			return task.Serve(ctx, call.run, &call.dialog, call, h)
 		case support == TaskRequired:
 			return nil, era.MissingExtension(call.Request, mcp.ExtensionTasks)
 		}

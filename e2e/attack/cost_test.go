@@ -47,6 +47,7 @@ func costlies(n int) []costly {
 		{"numbers near zero", object("measures", "measures", "["+fill("7e-320", n)+"]")},
 		{"numbers of many digits", object("measures", "measures", "["+fill(strings.Repeat("7", 190)+"e-500", n)+"]")},
 		{"numbers near zero, of any type", object("anything", "anything", "["+fill("7e-320", n)+"]")},
+		{"many members, and numbers near zero", object("anything", "anything", "["+fill("7e-320", 700)+",{"+manyNames(n/12)+"}]")},
 		{"short numbers, of any type", object("anything", "anything", "["+fill("1234", n)+"]")},
 		{"short texts, of any type", object("anything", "anything", "["+fill(`"xyz"`, n)+"]")},
 		{"numbers, and a text", object("measures", "measures", "["+fill("1", n)+`,"x"]`)},
@@ -127,6 +128,7 @@ func TestOneAnswerIsCheap(t *testing.T) {
 		{"no blocks", "sample", `{"role":"user","model":"m","content":[` + fill("{}", size) + `]}`, false},
 		{"many blocks", "sample", `{"role":"user","model":"m","content":[` + fill(`{"type":"text","text":"x"}`, size) + `]}`, false},
 		{"fewer blocks", "sample", `{"role":"user","model":"m","content":[` + fill(`{"type":"text","text":"`+strings.Repeat("x", 200)+`"}`, size) + `]}`, true},
+		{"many members of a block", "sample", `{"role":"user","model":"m","content":[{"type":"text","text":"x","_meta":{` + manyNames(size/12) + `}}]}`, true},
 		{"results in results", "sample", `{"role":"user","model":"m","content":` + strings.Repeat(`{"type":"tool_result","toolUseId":"1","content":[`, 25) +
 			`{"type":"text","text":"` + strings.Repeat("x", size-3000) + `"}` + strings.Repeat("]}", 25) + `}`, false},
 		{"objects about a block", "sample", `{"role":"user","model":"m","content":{"type":"text","text":"x","_meta":{"any":[` + fill(`{"a":1}`, size) + `]}}}`, false},

@@ -8,26 +8,40 @@ import (
 // freeValue is the size in bytes up to which a decoded value is not charged: it is a part of what a running request may take.
 const freeValue = 4 << 10
 
-// HoldValue is [Core.HoldValue] for what is decoded from the request. The request may be over.
+// HoldValue is [Core.HoldValue] for what is decoded from the request. A request that begins again goes on without room: it was
+// accepted when it was sent.
 func (r *Request) HoldValue(bytes int) (*share.Held, error) {
+	if r.Restarted == nil {
+		return r.HoldAnswer(bytes)
+	}
+	held, _ := r.core.holdValue(r.Inbound, r.session, bytes)
+	return held, nil
+}
+
+// HoldAnswer is [Core.HoldValue] for what the sender of the request has answered. The request may be over.
+func (r *Request) HoldAnswer(bytes int) (*share.Held, error) {
 	return r.core.HoldValue(r.Inbound, r.session, bytes)
 }
 
 // HoldValue charges the sender of a message for a Go value of so many bytes, until the result is released, which may be nil. It
-// returns the error of [Overload] if there is no room for the value. Work that begins again goes on without: it was accepted when it was sent.
+// returns the error of [Overload] if there is no room for the value.
 func (c *Core) HoldValue(in *Inbound, s *Session, bytes int) (*share.Held, error) {
+	held, fits := c.holdValue(in, s, bytes)
+	if !fits {
+		c.ledger.limitReached(limits.NameArgumentBytesTotal)
+		return nil, Overload(limits.NameArgumentBytesTotal)
+	}
+	return held, nil
+}
+
+// holdValue is HoldValue that reports whether there was room.
+func (c *Core) holdValue(in *Inbound, s *Session, bytes int) (held *share.Held, fits bool) {
 	if bytes <= freeValue {
-		return nil, nil
+		return nil, true
 	}
 	caller := c.CallerOf(in, s)
-	held := c.values.Hold(caller, int64(bytes))
-	if held != nil {
-		return held, nil
+	if held = c.values.Hold(caller, int64(bytes)); held == nil {
+		caller.Release()
 	}
-	caller.Release()
-	if in.Restarted != nil {
-		return nil, nil
-	}
-	c.ledger.limitReached(limits.NameArgumentBytesTotal)
-	return nil, Overload(limits.NameArgumentBytesTotal)
+	return held, held != nil
 }

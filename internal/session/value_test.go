@@ -32,9 +32,13 @@ func testHoldValue(t *testing.T, w *world) {
 	require.Equal(t, Overload(limits.NameArgumentBytesTotal), err)
 	other, err := w.core.HoldValue(&Inbound{Conn: &Conn{RemoteAddr: "192.0.2.2:1"}}, nil, 6<<10)
 	require.NoError(t, err, "a quarter is for others")
-	again, err := w.core.HoldValue(restartedCall("work"), nil, 90<<10)
+	r := &Request{Inbound: restartedCall("work")}
+	r.core = w.core
+	again, err := r.HoldValue(90 << 10)
 	require.NoError(t, err)
 	require.Nil(t, again)
+	_, err = r.HoldAnswer(90 << 10)
+	require.Equal(t, Overload(limits.NameArgumentBytesTotal), err, "it was not accepted before")
 	most.Release()
 	other.Release()
 	require.Zero(t, w.core.values.Usage().Used)

@@ -1,8 +1,11 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
@@ -40,5 +43,20 @@ func checkSize(frame []byte, lim Limits) error {
 // Unmarshal decodes a part of a message that [Decode] has read. It does not look for duplicate names, because there are
 // none: in large objects that would take many times the memory of the text.
 func Unmarshal(part jsontext.Value, v any) error {
-	return jsonvalue.Unmarshal(part, v, jsontext.AllowDuplicateNames(true))
+	options := json.JoinOptions(jsontext.AllowDuplicateNames(true))
+	if numbers := jsonvalue.For(reflect.TypeOf(v), len(part), jsonvalue.Costly(part)); numbers != nil {
+		options = json.JoinOptions(options, json.WithUnmarshalers(json.JoinUnmarshalers(numbers, metas)))
+	}
+	return json.Unmarshal(part, v, options)
 }
+
+// metas decodes the members of _meta in less than half the time that json/v2 takes for those of a map.
+var metas = json.UnmarshalFromFunc(func(dec *jsontext.Decoder, into *mcp.Meta) error {
+	if *into != nil || dec.PeekKind() != '{' {
+		return errors.ErrUnsupported
+	}
+	var value any
+	err := json.UnmarshalDecode(dec, &value)
+	*into, _ = value.(map[string]any)
+	return err
+})

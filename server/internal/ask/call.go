@@ -23,7 +23,7 @@ type Call struct {
 	// Ctx is the context of the handler. Its end ends the wait for answers.
 	Ctx context.Context
 
-	mu   sync.Mutex     // guards kept, and the source of the Dialog
+	mu   sync.Mutex     // guards kept, and the rest of the Dialog
 	kept jsontext.Value // the value of the last Keep, or nil
 }
 

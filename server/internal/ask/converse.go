@@ -39,6 +39,7 @@ func (d *Dialog) Converse(result mcp.Result, err error, again func() (mcp.Result
 		if result != nil || err != nil {
 			return result, d.roundsFault(err)
 		}
+		d.beginRun()
 		result, err = again()
 	}
 }

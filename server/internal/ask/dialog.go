@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
@@ -18,6 +19,10 @@ type Dialog struct {
 	Call
 	// source answers the handler's questions. Nil until the first question. Guarded by mu.
 	source Source
+	// held is what the answers of this run of the handler take of max_argument_bytes_total, and over says that the run
+	// has ended. Guarded by mu.
+	held []*share.Held
+	over bool
 }
 
 // A conversation is the source of a request in its own era.
@@ -45,8 +50,11 @@ func (d *Dialog) Ask(key string, need mcp.ClientCapabilities, q Question) (jsont
 	if missing, lacks := era.Askable(d.Request).Lacks(need); lacks {
 		return nil, fmt.Errorf("question %q: %w", key, &mcp.NotDeclaredError{Missing: missing})
 	}
-	return d.open().Ask(d.Ctx, key, q)
+	return d.open().Ask(key, q)
 }
+
+// context returns the context that ends the wait for answers.
+func (d *Dialog) context() context.Context { return d.open().Context() }
 
 // open returns the source, which it makes on first use.
 func (d *Dialog) open() Source {

@@ -20,24 +20,35 @@ func (d *Dialog) Elicit(key string, p *mcp.ElicitParams) (*mcp.ElicitResult, err
 	if err != nil {
 		return nil, fmt.Errorf("server: question %q: %w", key, err)
 	}
-	var check checkContent
+	var decode decodeContent[jsontext.Value]
 	if form != nil {
-		check = func(content jsontext.Value) ([]schema.Fault, error) {
-			return d.Asker.valid.Validate(d.Ctx, d.Core, form, 0, content)
+		decode = func(content jsontext.Value) (jsontext.Value, int, []schema.Fault, error) {
+			faults, err := d.Asker.valid.Validate(d.context(), d.Core, form, 0, content)
+			return content, 0, faults, err
 		}
 	}
-	return d.elicit(key, *p, check)
+	answer, err := elicit(d, key, *p, decode)
+	if err != nil {
+		return nil, err
+	}
+	return &mcp.ElicitResult{Action: answer.action, Content: answer.content}, nil
 }
 
-// A checkContent returns what is wrong with the content of a form.
-type checkContent func(jsontext.Value) ([]schema.Fault, error)
+// A decodeContent decodes the content of a form, and returns how many bytes its value takes at most and what is wrong with it.
+type decodeContent[T any] func(jsontext.Value) (content T, takes int, faults []schema.Fault, err error)
 
-// elicit asks the user. check validates the content of a form; it is nil for a page.
-func (d *Dialog) elicit(key string, p mcp.ElicitParams, check checkContent) (*mcp.ElicitResult, error) {
+// An elicited is the user's answer. Only an accepted form has content.
+type elicited[T any] struct {
+	action  mcp.ElicitAction
+	content T
+}
+
+// elicit asks the user. decode is nil for a page.
+func elicit[T any](d *Dialog, key string, p mcp.ElicitParams, decode decodeContent[T]) (elicited[T], error) {
 	need := mcp.ElicitationCapability{URL: &struct{}{}}
 	page := p.ElicitationID
 	p.ElicitationID = "" // clients of 2025-11-25 get it from package era
-	if check != nil {
+	if decode != nil {
 		need = mcp.ElicitationCapability{Form: &struct{}{}}
 		p.Mode = "" // the default, which every revision knows
 		page = ""
@@ -45,25 +56,23 @@ func (d *Dialog) elicit(key string, p mcp.ElicitParams, check checkContent) (*mc
 			p.RequestedSchema = emptyForm
 		}
 	}
-	raw, err := d.Ask(key, mcp.ClientCapabilities{Elicitation: &need}, Question{
-		InputRequest: mcp.InputRequest{Method: mcp.MethodElicitationCreate, Params: &p},
-		page:         page,
-		Check: func(raw jsontext.Value) error {
-			r, err := decodeElicited(raw, check != nil)
-			if err != nil || r.Content == nil {
-				return err
-			}
-			faults, err := check(r.Content)
-			if len(faults) > 0 {
-				return fmt.Errorf("content: %s", faults[0])
-			}
-			return err
-		},
+	question := Question{InputRequest: mcp.InputRequest{Method: mcp.MethodElicitationCreate, Params: &p}, page: page}
+	return askFor(d, key, mcp.ClientCapabilities{Elicitation: &need}, question, func(raw jsontext.Value) (answer elicited[T], takes int, err error) {
+		r, err := decodeElicited(raw, decode != nil)
+		if err != nil {
+			return answer, 0, err
+		}
+		answer.action = r.Action
+		if r.Content == nil {
+			return answer, 0, nil
+		}
+		var faults []schema.Fault
+		answer.content, takes, faults, err = decode(r.Content)
+		if len(faults) > 0 {
+			err = fmt.Errorf("content: %s", faults[0])
+		}
+		return answer, takes, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return decodeElicited(raw, check != nil)
 }
 
 // emptyForm has no fields: the user can only consent or decline.
@@ -129,8 +138,14 @@ func (d *Dialog) Sample(key string, p *mcp.CreateMessageParams) (*mcp.CreateMess
 		need.Context = &struct{}{}
 	}
 	params := *p
-	question := mcp.InputRequest{Method: mcp.MethodSamplingCreateMessage, Params: &params}
-	return askFor(d, key, mcp.ClientCapabilities{Sampling: &need}, question, reflect.TypeFor[sampled](), decodeSampled)
+	question := Question{InputRequest: mcp.InputRequest{Method: mcp.MethodSamplingCreateMessage, Params: &params}}
+	return askFor(d, key, mcp.ClientCapabilities{Sampling: &need}, question, func(raw jsontext.Value) (r *mcp.CreateMessageResult, takes int, err error) {
+		takes, err = d.weighed(reflect.TypeFor[sampled](), raw, func() error {
+			r, err = decodeSampled(raw)
+			return err
+		})
+		return r, takes, err
+	})
 }
 
 // sampled is [mcp.CreateMessageResult] as far as its memory goes: the blocks take no more than values of type any do.
@@ -140,34 +155,6 @@ type sampled struct {
 	Model      string   `json:"model"`
 	StopReason string   `json:"stopReason"`
 	Meta       mcp.Meta `json:"_meta"`
-}
-
-// askFor asks a question and decodes the answer. An answer that cannot be decoded, or takes too much memory, is asked for
-// again. t is a type whose values take as much as T.
-func askFor[T any](
-	d *Dialog, key string, need mcp.ClientCapabilities, q mcp.InputRequest, t reflect.Type, decode func(jsontext.Value) (T, error),
-) (answer T, err error) {
-	bounded := func(raw jsontext.Value) (answer T, err error) {
-		if err := d.Asker.valid.Fits(t, raw); err != nil {
-			return answer, err
-		}
-		return decode(raw)
-	}
-	var checked checkedAnswer[T]
-	raw, err := d.Ask(key, need, Question{InputRequest: q, Check: func(raw jsontext.Value) error {
-		answer, err := bounded(raw)
-		if err == nil {
-			checked.keep(raw, answer)
-		}
-		return err
-	}})
-	if err != nil {
-		return answer, err
-	}
-	if answer, known := checked.of(raw); known {
-		return answer, nil
-	}
-	return bounded(raw)
 }
 
 func decodeSampled(raw jsontext.Value) (*mcp.CreateMessageResult, error) {
@@ -183,8 +170,14 @@ func decodeSampled(raw jsontext.Value) (*mcp.CreateMessageResult, error) {
 
 // Roots asks the client for its roots.
 func (d *Dialog) Roots(key string) ([]mcp.Root, error) {
-	question := mcp.InputRequest{Method: mcp.MethodRootsList, Params: struct{}{}}
-	return askFor(d, key, mcp.ClientCapabilities{Roots: &mcp.RootsCapability{}}, question, reflect.TypeFor[mcp.ListRootsResult](), decodeRoots)
+	question := Question{InputRequest: mcp.InputRequest{Method: mcp.MethodRootsList, Params: struct{}{}}}
+	return askFor(d, key, mcp.ClientCapabilities{Roots: &mcp.RootsCapability{}}, question, func(raw jsontext.Value) (roots []mcp.Root, takes int, err error) {
+		takes, err = d.weighed(reflect.TypeFor[mcp.ListRootsResult](), raw, func() error {
+			roots, err = decodeRoots(raw)
+			return err
+		})
+		return roots, takes, err
+	})
 }
 
 func decodeRoots(raw jsontext.Value) ([]mcp.Root, error) {
@@ -216,22 +209,13 @@ func ElicitForm[T any](d *Dialog, key, message string) (value T, action mcp.Elic
 	if message == "" {
 		return value, "", fmt.Errorf("server: question %q: an elicitation needs a message", key)
 	}
-	into := func(content jsontext.Value, v *T) ([]schema.Fault, error) {
-		return d.Asker.valid.Decode(d.Ctx, d.Core, form, 0, content, v)
-	}
-	check := func(content jsontext.Value) ([]schema.Fault, error) { return into(content, new(T)) }
-	r, err := d.elicit(key, mcp.ElicitParams{Message: message, RequestedSchema: form.JSON()}, check)
-	if err != nil {
-		return value, "", err
-	}
-	if r.Action == mcp.ElicitAccept {
-		faults, err := into(r.Content, &value)
-		if len(faults) > 0 {
-			return value, "", fmt.Errorf("server: question %q: %s", key, faults[0])
-		}
-		if err != nil {
-			return value, "", err
-		}
-	}
-	return value, r.Action, nil
+	params := mcp.ElicitParams{Message: message, RequestedSchema: form.JSON()}
+	answer, err := elicit(d, key, params, func(content jsontext.Value) (value T, takes int, faults []schema.Fault, err error) {
+		takes, err = d.weighed(reflect.TypeFor[T](), content, func() error {
+			faults, err = d.Asker.valid.Decode(d.context(), d.Core, form, 0, content, &value)
+			return err
+		})
+		return value, takes, faults, err
+	})
+	return answer.content, answer.action, err
 }

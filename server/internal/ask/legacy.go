@@ -20,7 +20,9 @@ type legacy struct {
 func (in *legacy) load() error  { return nil }
 func (in *legacy) fault() error { return nil }
 
-func (in *legacy) Ask(_ context.Context, key string, q Question) (jsontext.Value, error) {
+func (in *legacy) Context() context.Context { return in.call.Ctx }
+
+func (in *legacy) Ask(key string, q Question) (jsontext.Value, error) {
 	if in.call.Core.Settled() {
 		return nil, mcp.ErrRequestDone
 	}

@@ -122,7 +122,9 @@ func mayAskBack(method string) bool {
 	return method == mcp.MethodToolsCall || method == mcp.MethodPromptsGet || method == mcp.MethodResourcesRead
 }
 
-func (in *modern) Ask(_ context.Context, key string, q Question) (jsontext.Value, error) {
+func (in *modern) Context() context.Context { return in.call.Ctx }
+
+func (in *modern) Ask(key string, q Question) (jsontext.Value, error) {
 	if in.call.Core.Settled() {
 		return nil, mcp.ErrRequestDone
 	}

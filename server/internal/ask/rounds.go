@@ -78,8 +78,14 @@ func (r *rounds) ask(key string, q Question) (jsontext.Value, error) {
 		return nil, err
 	case answered && a.err != nil:
 		return nil, a.err
-	case answered && q.Check(a.Value) == nil: // without the lock: it may run a user's code
-		return a.Value, nil
+	case answered:
+		err := q.Check(a.Value, true) // without the lock: it may run a user's code
+		if noRoom, ok := errors.AsType[NoRoomError](err); ok {
+			return nil, noRoom.Err
+		}
+		if err == nil {
+			return a.Value, nil
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,17 +147,20 @@ func (r *rounds) next(limit int) (open map[string]Question, asked map[string]dig
 
 // A Source gets answers to the questions of a handler.
 type Source interface {
+	// Context returns the context that ends the wait for answers.
+	Context() context.Context
 	// Ask returns the answer if it is there. Otherwise it waits for the answer, or notes the
 	// question and returns an error that matches [mcp.ErrInputRequired]. An answer that does
 	// not pass q.Check is asked for again. Ask is safe for concurrent use.
-	Ask(ctx context.Context, key string, q Question) (jsontext.Value, error)
+	Ask(key string, q Question) (jsontext.Value, error)
 }
 
 // A Question is a request of a handler to the client, in the form of the latest revision.
 type Question struct {
 	mcp.InputRequest
-	// Check returns what is wrong with an answer. It may run the user's code.
-	Check func(answer jsontext.Value) error
+	// Check returns what is wrong with an answer, or a [NoRoomError]. It keeps the value of an answer that the handler gets next.
+	// It may run the user's code.
+	Check func(answer jsontext.Value, keep bool) error
 	// page is the ElicitationID of the page that the user is asked to open, or "". It is not
 	// sent to modern clients.
 	page string

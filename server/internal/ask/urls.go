@@ -51,7 +51,7 @@ func (d *Dialog) requireURLs(err error) error {
 		p.ElicitationID = ""
 		_, err := d.Ask(key, need, Question{
 			InputRequest: mcp.InputRequest{Method: mcp.MethodElicitationCreate, Params: &p},
-			Check:        func(jsontext.Value) error { return errPageNotDone },
+			Check:        func(jsontext.Value, bool) error { return errPageNotDone },
 		})
 		errs = append(errs, err)
 	}

@@ -163,21 +163,24 @@ func Fits[T any](text []byte, most int) bool {
 
 // within reports whether decoding a text into a variable of the type takes no more than so many bytes.
 func (e *extent) within(text []byte, most int) bool {
-	_, fits := e.weighed(text, most)
+	_, fits := e.weighed(text, most, roughly)
 	return fits
 }
 
-// roughly is the weight in bytes up to which the length of a text is enough to tell it.
-const roughly = 32 << 10
+// Weights in bytes up to which the length of a text is enough to tell them.
+const (
+	roughly = 32 << 10
+	exactly = 4 << 10 // nobody is charged for that
+)
 
 // weigh returns how many bytes decoding a text takes at most, with the variable of the type, and whether that is no more than most.
-func (e *extent) weigh(text []byte, most int) (bytes int, fits bool) {
-	bytes, fits = e.weighed(text, most-e.variable())
+func (e *extent) weigh(text []byte, most, roughly int) (bytes int, fits bool) {
+	bytes, fits = e.weighed(text, most-e.variable(), roughly)
 	return bytes + e.variable(), fits
 }
 
 // weighed is weigh without the variable. Of a text that is not valid it counts what comes before the first error.
-func (e *extent) weighed(text []byte, most int) (bytes int, fits bool) {
+func (e *extent) weighed(text []byte, most, roughly int) (bytes int, fits bool) {
 	if rough := e.rate*float64(len(text)) + float64(e.fixed+e.size); rough <= float64(min(most, roughly)) {
 		return int(rough), true
 	}

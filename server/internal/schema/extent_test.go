@@ -250,10 +250,10 @@ func TestEstimateIsAnUpperBound(t *testing.T) {
 		require.LessOrEqual(t, float64(estimate), e.rate*float64(len(text))+float64(e.fixed), "%T %s", c.into, c.item)
 		require.LessOrEqual(t, held(t, text, c.into), estimate+size/16, "%T %s", c.into, c.item)
 
-		bytes, fits := e.weigh(text, math.MaxInt)
+		bytes, fits := e.weigh(text, math.MaxInt, roughly)
 		require.True(t, fits)
 		require.Equal(t, estimate+e.size, bytes, "with the variable")
-		_, fits = e.weigh(text, bytes-1)
+		_, fits = e.weigh(text, bytes-1, roughly)
 		require.False(t, fits)
 	}
 }
@@ -263,10 +263,10 @@ func TestSmallTextsAreWeighedByTheirLength(t *testing.T) {
 	anys := extentOf(reflect.TypeFor[struct {
 		Any any `json:"any"`
 	}]())
-	few, fits := anys.weigh([]byte(`{"any":"`+strings.Repeat("x", 300)+`"}`), 1<<20)
+	few, fits := anys.weigh([]byte(`{"any":"`+strings.Repeat("x", 300)+`"}`), 1<<20, roughly)
 	require.True(t, fits)
 	require.Greater(t, few, 300*anyRate, "an upper bound")
-	more, fits := anys.weigh([]byte(`{"any":"`+strings.Repeat("x", 400)+`"}`), 1<<20)
+	more, fits := anys.weigh([]byte(`{"any":"`+strings.Repeat("x", 400)+`"}`), 1<<20, roughly)
 	require.True(t, fits)
 	require.InDelta(t, 400, more, 100, "weighed")
 }

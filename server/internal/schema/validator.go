@@ -72,24 +72,15 @@ func (v *Validator) Validate(ctx context.Context, from Sender, s *Schema, steps 
 	return faults, err
 }
 
-// Decode is [Schema.Decode] with the bounds of [Validator.Validate], and that of [Validator.Fits].
+// Decode is [Schema.Decode] with the bounds of [Validator.Validate]. The value must have been weighed.
 func (v *Validator) Decode(ctx context.Context, from Sender, s *Schema, steps int, raw jsontext.Value, into any) (faults []Fault, err error) {
-	if err := v.Fits(reflect.TypeOf(into).Elem(), raw); err != nil {
-		return nil, err
-	}
 	return v.decode(ctx, from, s, steps, raw, into, func() error { return nil })
 }
 
-// Fits returns an error if the Go value of a type that is decoded from a text could take more memory than one value may.
-func (v *Validator) Fits(t reflect.Type, text jsontext.Value) error {
-	_, err := v.weigh(t, text)
-	return err
-}
-
-// DecodeFor is [Validator.Decode] for a handler, which keeps the value while it runs: the sender is charged for that until held is
-// released, which may be nil.
+// DecodeFor is [Validator.Decode] for a handler, which keeps the value while it runs. The value is weighed, and the sender is charged
+// for that until held is released, which may be nil.
 func (v *Validator) DecodeFor(ctx context.Context, from Sender, s *Schema, steps int, raw jsontext.Value, into any) (held *share.Held, faults []Fault, err error) {
-	takes, err := v.weigh(reflect.TypeOf(into).Elem(), raw)
+	takes, err := v.weigh(reflect.TypeOf(into).Elem(), raw, roughly)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -118,21 +109,26 @@ func (v *Validator) decode(ctx context.Context, from Sender, s *Schema, steps in
 // Hold charges the sender of a text for the Go value of a type that is decoded from it without a schema, until held is released,
 // which may be nil.
 func (v *Validator) Hold(from Sender, t reflect.Type, text jsontext.Value) (held *share.Held, err error) {
-	takes, err := v.weigh(t, text)
+	takes, err := v.weigh(t, text, roughly)
 	if err != nil {
 		return nil, err
 	}
 	return from.HoldValue(takes)
 }
 
-// weigh returns how many bytes the Go value of a type takes at most that is decoded from a text. It returns an error if that is
-// more than is allowed.
-func (v *Validator) weigh(t reflect.Type, text jsontext.Value) (takes int, err error) {
+// Weigh returns how many bytes the Go value of a type takes at most that is decoded from a text. It returns an error if that is
+// more than is allowed. It is more exact than the others, for values that add up.
+func (v *Validator) Weigh(t reflect.Type, text jsontext.Value) (takes int, err error) {
+	return v.weigh(t, text, exactly)
+}
+
+// weigh is Weigh that looks at the length of a text alone if that tells that its value takes no more than so many bytes.
+func (v *Validator) weigh(t reflect.Type, text jsontext.Value, roughly int) (takes int, err error) {
 	most, limit := DecodedFor(v.decoded, len(text)), limits.NameArgumentBytes
 	if v.room < most {
 		most, limit = v.room, limits.NameArgumentBytesTotal // of which one caller gets no more
 	}
-	takes, fits := extentOf(t).weigh(text, most)
+	takes, fits := extentOf(t).weigh(text, most, roughly)
 	if !fits {
 		v.reached(limit)
 		return 0, mcp.NewError(mcp.CodeInvalidParams, "the decoded value takes more than %d bytes of memory, which is all that %s allows for a text of %d bytes: send fewer items", most, limit, len(text)).

@@ -25,8 +25,11 @@ type input struct {
 	dialog *ask.Dialog
 }
 
-// Ask implements ask.Source. It uses the context of the task, since that of the call is over.
-func (in *input) Ask(_ context.Context, key string, q ask.Question) (jsontext.Value, error) {
+// Context implements ask.Source. The context of the call is over.
+func (in *input) Context() context.Context { return in.task.ctx() }
+
+// Ask implements ask.Source.
+func (in *input) Ask(key string, q ask.Question) (jsontext.Value, error) {
 	t := in.task
 	params, err := ask.EncodeParams(q.Method, q.Params)
 	if err != nil {
@@ -125,8 +128,8 @@ func (t *task) open(key string, q mcp.InputRequest) error {
 	return nil
 }
 
-// deliver passes an answer to its waiter. A malformed answer is asked for again: another replica
-// has accepted it, because it cannot check answers.
+// deliver passes an answer to its waiter. One that is malformed, or for whose value there is no room, is asked for again:
+// another replica has accepted it, because it cannot check answers.
 func (t *task) deliver(key string, answer jsontext.Value) {
 	t.mu.Lock()
 	w := t.waiting[key]
@@ -134,8 +137,12 @@ func (t *task) deliver(key string, answer jsontext.Value) {
 	if w == nil {
 		return
 	}
-	if t.judge(w, answer) != nil {
-		_, _ = t.change(func(rec *store.TaskRecord) error { askClient(rec, key, w.InputRequest); return nil })
+	if err := t.judge(w, answer, true); err != nil {
+		_, _ = t.change(func(rec *store.TaskRecord) error {
+			askClient(rec, key, w.InputRequest)
+			rec.StatusMessage = taskText(notAccepted(key, err))
+			return nil
+		})
 		return
 	}
 	t.mu.Lock()
@@ -151,16 +158,24 @@ func (t *task) deliver(key string, answer jsontext.Value) {
 }
 
 // sift returns the valid answers to open questions, and what is wrong with the first invalid
-// one, or "". t is nil for a task that runs in another process.
-func (t *task) sift(rec *store.TaskRecord, answers jsontext.Value) (good map[string]jsontext.Value, message string) {
+// one, or "". It returns an error if there is no room for the value of one. t is nil for a task that runs in another process.
+func (t *task) sift(rec *store.TaskRecord, answers jsontext.Value) (good map[string]jsontext.Value, message string, err error) {
 	good, _ = wire.Pick(answers, func(key []byte) bool { _, open := rec.InputRequests[string(key)]; return open })
 	for key, answer := range good {
 		if err := t.check(key, answer); err != nil {
-			message = cmp.Or(message, fmt.Sprintf("the answer to %q is not valid: %v", key, err))
+			if noRoom, ok := errors.AsType[ask.NoRoomError](err); ok {
+				return nil, "", noRoom.Err
+			}
+			message = cmp.Or(message, notAccepted(key, err))
 			delete(good, key)
 		}
 	}
-	return good, taskText(message)
+	return good, taskText(message), nil
+}
+
+// notAccepted is the message of a task whose client must answer again.
+func notAccepted(key string, err error) string {
+	return fmt.Sprintf("the answer to %q is not valid: %v", key, err)
 }
 
 func (t *task) check(key string, answer jsontext.Value) error {
@@ -173,19 +188,19 @@ func (t *task) check(key string, answer jsontext.Value) error {
 	if w == nil {
 		return nil
 	}
-	return t.judge(w, answer)
+	return t.judge(w, answer, false)
 }
 
 // judge checks an answer. It recovers panics, because it runs the user's code on a goroutine that
 // may belong to the store.
-func (t *task) judge(w *waiter, answer jsontext.Value) (err error) {
+func (t *task) judge(w *waiter, answer jsontext.Value, keep bool) (err error) {
 	err = errUnjudged
 	defer func() {
 		if err == errUnjudged {
 			t.work.Panicked(recover(), debug.Stack())
 		}
 	}()
-	return w.Check(answer)
+	return w.Check(answer, keep)
 }
 
 // errUnjudged says that the check has panicked.

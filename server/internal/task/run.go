@@ -54,8 +54,8 @@ func (s *Service) NewRun() *Run {
 
 // Serve runs a handler and returns the answer to the call: the handler's result, or the task that
 // the call has become.
-func Serve[Call any](ctx context.Context, r *Run, call Call, h func(context.Context, Call) (mcp.Result, error)) (mcp.Result, error) {
-	go handle(ctx, r, call, h)
+func Serve[Call any](ctx context.Context, r *Run, d *ask.Dialog, call Call, h func(context.Context, Call) (mcp.Result, error)) (mcp.Result, error) {
+	go handle(ctx, r, d, call, h)
 	select {
 	case result := <-r.created:
 		return result, nil
@@ -71,12 +71,13 @@ func Serve[Call any](ctx context.Context, r *Run, call Call, h func(context.Cont
 const regionDetachable = "detachable handler"
 
 // handle runs on the goroutine of the handler.
-func handle[Call any](ctx context.Context, r *Run, call Call, h func(context.Context, Call) (mcp.Result, error)) {
+func handle[Call any](ctx context.Context, r *Run, d *ask.Dialog, call Call, h func(context.Context, Call) (mcp.Result, error)) {
 	end := ending{panic: &session.HandlerPanic{}}
 	defer func() {
 		if end.panic != nil {
 			end.panic.Value, end.panic.Stack = recover(), debug.Stack()
 		}
+		d.EndRun()
 		r.end(end)
 	}()
 	defer trace.StartRegion(ctx, regionDetachable).End()
@@ -117,7 +118,7 @@ func ServeAgain[Call any](ctx context.Context, r *Run, d *ask.Dialog, call Call,
 	}
 	t := r.task.Load()
 	d.AnswerWith(&input{t, d})
-	go handle(t.work.With(ctx), r, call, h)
+	go handle(t.work.With(ctx), r, d, call, h)
 	return r.again, nil
 }
 

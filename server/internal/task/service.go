@@ -359,7 +359,10 @@ func (s *Service) Update(ctx context.Context, req *middleware.Request) (mcp.Resu
 	if err := wire.Unmarshal(req.Params, &params); err != nil || params.InputResponses.Kind() != '{' {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "params.inputResponses must be an object")
 	}
-	good, message := s.here(rec.TaskID).sift(rec, params.InputResponses)
+	good, message, err := s.here(rec.TaskID).sift(rec, params.InputResponses)
+	if err != nil {
+		return nil, err
+	}
 	if len(good) == 0 && message == "" {
 		return &mcp.EmptyResult{}, nil
 	}
