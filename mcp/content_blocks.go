@@ -84,7 +84,7 @@ func unmarshalContent(raw jsontext.Value, known map[string]func() Content, optio
 	var head struct {
 		Type string `json:"type"`
 	}
-	if err := json.Unmarshal(raw, &head, options); err != nil {
+	if err := json.Unmarshal(raw, &head, options, json.RejectUnknownMembers(false)); err != nil {
 		return nil, err
 	}
 	newBlock := known[head.Type]

@@ -131,7 +131,8 @@ func TestValuesOfAnswersAreGivenBack(t *testing.T) {
 		tel, err := telemetry.New()
 		require.NoError(t, err)
 		srv := newServer(t, server.WithTelemetry(tel), server.WithLimits(server.Limits{MaxArgumentBytesTotal: 1 << 20}))
-		var held []int
+		var held []int // as each run begins
+		both := 0
 		server.AddTool(srv, server.Tool{Name: "twice"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
 			held = append(held, heldBytes(t, tel))
 			if _, err := call.Roots("a"); err != nil {
@@ -140,6 +141,7 @@ func TestValuesOfAnswersAreGivenBack(t *testing.T) {
 			if _, err := call.Roots("b"); err != nil {
 				return "", err
 			}
+			both = heldBytes(t, tel)
 			panic("not today")
 		})
 		p := dial(t, srv)
@@ -151,9 +153,27 @@ func TestValuesOfAnswersAreGivenBack(t *testing.T) {
 		require.Contains(t, p.ask(`{"jsonrpc":"2.0","id":2,"result":`+roots+`}`), "internal error")
 		synctest.Wait()
 		require.Equal(t, []int{0, 0, 0}, held)
+		require.InDelta(t, 2*288_000, both, 50_000)
 		require.Zero(t, heldBytes(t, tel))
 		require.NoError(t, srv.Shutdown(t.Context()))
 	})
+}
+
+// An answer for which there is never room beside the earlier ones is asked for again, and is not an overload.
+func TestAnswersThatTogetherAreTooLarge(t *testing.T) {
+	srv := newServer(t, server.WithLimits(server.Limits{MaxArgumentBytesTotal: 1 << 20}))
+	server.AddTool(srv, server.Tool{Name: "t"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
+		_, errA := call.Roots("a")
+		_, errB := call.Roots("b")
+		return "done", errors.Join(errA, errB)
+	})
+	p, roots := dial(t, srv), decodedAnswers["roots"].answer
+	asked, _ := round(t, p, call("t", "{}"))
+	again, answer := round(t, p, retry(call("t", "{}"), asked.RequestState, "a", roots(1200), "b", roots(1200)))
+	require.Contains(t, again.InputRequests, "b", answer)
+	require.NotContains(t, again.InputRequests, "a")
+	_, answer = round(t, p, retry(call("t", "{}"), again.RequestState, "b", roots(100)))
+	require.Contains(t, answer, "done")
 }
 
 // Answers to the questions of a task count until its handler has returned. An answer for which there is no room is refused, and

@@ -16,6 +16,9 @@ func (b *Bytes) Hold(c *Caller, n int64) *Held {
 	return &Held{b, c, n}
 }
 
+// Bytes returns how many bytes are held.
+func (h *Held) Bytes() int { return int(h.n) }
+
 // Release gives back what is held. It must be called once.
 func (h *Held) Release() {
 	if h != nil {

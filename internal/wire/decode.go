@@ -43,12 +43,22 @@ func checkSize(frame []byte, lim Limits) error {
 // Unmarshal decodes a part of a message that [Decode] has read. It does not look for duplicate names, because there are
 // none: in large objects that would take many times the memory of the text.
 func Unmarshal(part jsontext.Value, v any) error {
-	options := json.JoinOptions(jsontext.AllowDuplicateNames(true))
-	if numbers := jsonvalue.For(reflect.TypeOf(v), len(part), jsonvalue.Costly(part)); numbers != nil {
-		options = json.JoinOptions(options, json.WithUnmarshalers(json.JoinUnmarshalers(numbers, metas)))
+	options := few
+	switch jsonvalue.For(reflect.TypeOf(v), len(part), jsonvalue.Costly(part)) {
+	case jsonvalue.Numbers:
+		options = many
+	case jsonvalue.NamedNumbers:
+		options = named
 	}
 	return json.Unmarshal(part, v, options)
 }
+
+// Options of Unmarshal for what [jsonvalue.For] returns.
+var (
+	few   = jsontext.AllowDuplicateNames(true)
+	many  = json.JoinOptions(few, json.WithUnmarshalers(json.JoinUnmarshalers(jsonvalue.Numbers, metas)))
+	named = json.JoinOptions(few, json.WithUnmarshalers(json.JoinUnmarshalers(jsonvalue.NamedNumbers, metas)))
+)
 
 // metas decodes the members of _meta in less than half the time that json/v2 takes for those of a map.
 var metas = json.UnmarshalFromFunc(func(dec *jsontext.Decoder, into *mcp.Meta) error {

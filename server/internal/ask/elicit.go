@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server/internal/schema"
@@ -22,9 +23,9 @@ func (d *Dialog) Elicit(key string, p *mcp.ElicitParams) (*mcp.ElicitResult, err
 	}
 	var decode decodeContent[jsontext.Value]
 	if form != nil {
-		decode = func(content jsontext.Value) (jsontext.Value, int, []schema.Fault, error) {
+		decode = func(content jsontext.Value) (jsontext.Value, *share.Held, []schema.Fault, error) {
 			faults, err := d.Asker.valid.Validate(d.context(), d.Core, form, 0, content)
-			return content, 0, faults, err
+			return content, nil, faults, err
 		}
 	}
 	answer, err := elicit(d, key, *p, decode)
@@ -34,8 +35,8 @@ func (d *Dialog) Elicit(key string, p *mcp.ElicitParams) (*mcp.ElicitResult, err
 	return &mcp.ElicitResult{Action: answer.action, Content: answer.content}, nil
 }
 
-// A decodeContent decodes the content of a form, and returns how many bytes its value takes at most and what is wrong with it.
-type decodeContent[T any] func(jsontext.Value) (content T, takes int, faults []schema.Fault, err error)
+// A decodeContent decodes the content of a form, and returns what its value holds and what is wrong with it.
+type decodeContent[T any] func(jsontext.Value) (content T, held *share.Held, faults []schema.Fault, err error)
 
 // An elicited is the user's answer. Only an accepted form has content.
 type elicited[T any] struct {
@@ -57,21 +58,22 @@ func elicit[T any](d *Dialog, key string, p mcp.ElicitParams, decode decodeConte
 		}
 	}
 	question := Question{InputRequest: mcp.InputRequest{Method: mcp.MethodElicitationCreate, Params: &p}, page: page}
-	return askFor(d, key, mcp.ClientCapabilities{Elicitation: &need}, question, func(raw jsontext.Value) (answer elicited[T], takes int, err error) {
+	return askFor(d, key, mcp.ClientCapabilities{Elicitation: &need}, question, func(raw jsontext.Value) (answer elicited[T], held *share.Held, err error) {
 		r, err := decodeElicited(raw, decode != nil)
 		if err != nil {
-			return answer, 0, err
+			return answer, nil, err
 		}
 		answer.action = r.Action
 		if r.Content == nil {
-			return answer, 0, nil
+			return answer, nil, nil
 		}
 		var faults []schema.Fault
-		answer.content, takes, faults, err = decode(r.Content)
+		answer.content, held, faults, err = decode(r.Content)
 		if len(faults) > 0 {
-			err = fmt.Errorf("content: %s", faults[0])
+			held.Release()
+			return answer, nil, fmt.Errorf("content: %s", faults[0])
 		}
-		return answer, takes, err
+		return answer, held, err
 	})
 }
 
@@ -139,12 +141,12 @@ func (d *Dialog) Sample(key string, p *mcp.CreateMessageParams) (*mcp.CreateMess
 	}
 	params := *p
 	question := Question{InputRequest: mcp.InputRequest{Method: mcp.MethodSamplingCreateMessage, Params: &params}}
-	return askFor(d, key, mcp.ClientCapabilities{Sampling: &need}, question, func(raw jsontext.Value) (r *mcp.CreateMessageResult, takes int, err error) {
-		takes, err = d.weighed(reflect.TypeFor[sampled](), raw, func() error {
+	return askFor(d, key, mcp.ClientCapabilities{Sampling: &need}, question, func(raw jsontext.Value) (r *mcp.CreateMessageResult, held *share.Held, err error) {
+		held, err = d.weighed(reflect.TypeFor[sampled](), raw, func() error {
 			r, err = decodeSampled(raw)
 			return err
 		})
-		return r, takes, err
+		return r, held, err
 	})
 }
 
@@ -171,12 +173,12 @@ func decodeSampled(raw jsontext.Value) (*mcp.CreateMessageResult, error) {
 // Roots asks the client for its roots.
 func (d *Dialog) Roots(key string) ([]mcp.Root, error) {
 	question := Question{InputRequest: mcp.InputRequest{Method: mcp.MethodRootsList, Params: struct{}{}}}
-	return askFor(d, key, mcp.ClientCapabilities{Roots: &mcp.RootsCapability{}}, question, func(raw jsontext.Value) (roots []mcp.Root, takes int, err error) {
-		takes, err = d.weighed(reflect.TypeFor[mcp.ListRootsResult](), raw, func() error {
+	return askFor(d, key, mcp.ClientCapabilities{Roots: &mcp.RootsCapability{}}, question, func(raw jsontext.Value) (roots []mcp.Root, held *share.Held, err error) {
+		held, err = d.weighed(reflect.TypeFor[mcp.ListRootsResult](), raw, func() error {
 			roots, err = decodeRoots(raw)
 			return err
 		})
-		return roots, takes, err
+		return roots, held, err
 	})
 }
 
@@ -210,12 +212,12 @@ func ElicitForm[T any](d *Dialog, key, message string) (value T, action mcp.Elic
 		return value, "", fmt.Errorf("server: question %q: an elicitation needs a message", key)
 	}
 	params := mcp.ElicitParams{Message: message, RequestedSchema: form.JSON()}
-	answer, err := elicit(d, key, params, func(content jsontext.Value) (value T, takes int, faults []schema.Fault, err error) {
-		takes, err = d.weighed(reflect.TypeFor[T](), content, func() error {
+	answer, err := elicit(d, key, params, func(content jsontext.Value) (value T, held *share.Held, faults []schema.Fault, err error) {
+		held, err = d.weighed(reflect.TypeFor[T](), content, func() error {
 			faults, err = d.Asker.valid.Decode(d.context(), d.Core, form, 0, content, &value)
 			return err
 		})
-		return value, takes, faults, err
+		return value, held, faults, err
 	})
 	return answer.content, answer.action, err
 }

@@ -1,19 +1,14 @@
 package ask
 
-import "github.com/vitrine-mcp/vitrine/internal/share"
+import (
+	"slices"
 
-// hold charges the client for the value of an answer until this run of the handler ends. It returns an error if there is no room.
-func (d *Dialog) hold(bytes int) error {
-	held, err := d.Core.HoldAnswer(bytes)
-	if err == nil {
-		d.untilRunEnds(held)
-	}
-	return err
-}
+	"github.com/vitrine-mcp/vitrine/internal/share"
+)
 
-// untilRunEnds gives back what is held when this run of the handler ends. If it has ended, because a goroutine asks that the handler
-// has left behind, it does so at once.
-func (d *Dialog) untilRunEnds(h *share.Held) {
+// hold keeps what the value of an answer holds until this run of the handler ends. If it has ended, because a goroutine asks that the
+// handler has left behind, that is given back at once.
+func (d *Dialog) hold(h *share.Held) {
 	if h == nil {
 		return
 	}
@@ -28,6 +23,29 @@ func (d *Dialog) untilRunEnds(h *share.Held) {
 	}
 }
 
+// giveBack gives back what the value of an answer holds, unless EndRun has.
+func (d *Dialog) giveBack(h *share.Held) {
+	d.mu.Lock()
+	i := slices.Index(d.held, h)
+	if i >= 0 {
+		d.held = slices.Delete(d.held, i, i+1)
+	}
+	d.mu.Unlock()
+	if i >= 0 {
+		h.Release()
+	}
+}
+
+// heldBytes returns what the values of answers hold that this run of the handler has got.
+func (d *Dialog) heldBytes() (bytes int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, h := range d.held {
+		bytes += h.Bytes()
+	}
+	return bytes
+}
+
 // beginRun says that the handler is called again.
 func (d *Dialog) beginRun() {
 	d.mu.Lock()
@@ -35,7 +53,7 @@ func (d *Dialog) beginRun() {
 	d.over = false
 }
 
-// EndRun gives back what the values of answers take that this run of the handler has got.
+// EndRun gives back what the values of answers hold that this run of the handler has got.
 func (d *Dialog) EndRun() {
 	d.mu.Lock()
 	held := d.held

@@ -13,8 +13,8 @@ import (
 )
 
 // Decode checks a value and decodes it into the variable that into points to,
-// which must hold its zero value. If there are faults, the variable is zero afterwards. No two members of an object may have one name:
-// package wire has looked for that in the whole message, and to do so again takes more memory than the value.
+// which must hold its zero value. If there are faults, the variable is zero afterwards. In a text of more than 64 KiB no two members
+// of an object may have one name: package wire has looked for that in the whole message, and to do so again takes more memory than the value.
 //
 // For a schema that [For] inferred and a pointer to its type, a valid value is
 // decoded in one typed pass without the validator. Only if this pass fails the value
@@ -73,7 +73,8 @@ func (s *Schema) typedPass(raw jsontext.Value, into any) (admitted bool, refused
 		}
 	}
 	numbers := jsonvalue.For(s.target, len(raw), seen.hard > jsonvalue.Few)
-	if refused = json.Unmarshal(raw, into, jsontext.AllowDuplicateNames(!s.aliases), helpers(numbers, s.loose)); refused != nil {
+	large := len(raw) > someBytes
+	if refused = json.Unmarshal(raw, into, jsontext.AllowDuplicateNames(large && !s.aliases), helpers(numbers, large && s.loose)); refused != nil {
 		clearTarget(into)
 	}
 	return true, refused

@@ -95,7 +95,7 @@ func (in *inference) read(s *shape, at string) (err error) {
 		if t.Key().Kind() != reflect.String && !implements(t.Key(), textMarshalers) {
 			return fieldError(at, "map key type %v is not a string", t.Key())
 		}
-		in.aliases = in.aliases || implements(t.Key(), textUnmarshaler)
+		in.aliases = in.aliases || implements(t.Key(), textUnmarshaler) || implements(t.Key(), jsonMethods[2:])
 		s.elem, err = in.shapeOf(t.Elem(), at+"{}")
 	case record:
 		err = in.record(s, t, at)

@@ -23,7 +23,7 @@ type oddities struct {
 // required members, unknown members, and the bounds on numbers. It looks at the JSON type of each value as well,
 // so that few values are decoded that are refused then. Its result is right for
 // valid JSON with unique names. It is safe for any other text, which the typed decoding that
-// follows does not accept.
+// follows does not accept, unless it is large: then package wire has not accepted it.
 //
 // The plain version is to validate each value. admits costs a tenth of that (BenchmarkDecode),
 // because it looks at little more than the first byte of each value. It returns the index after the value.
@@ -84,7 +84,7 @@ func (s *shape) admitsMembers(b []byte, i int, first, last byte, seen *oddities)
 	if i < len(b) && b[i] == last {
 		return i + 1, s.required == 0
 	}
-	required := 0 // counting is enough, because decoding fails if names are not unique
+	required := 0 // counting is enough, because names are unique, or decoding fails
 	for position := 0; ; position++ {
 		member, ok := s.elem, false
 		if first == '{' {

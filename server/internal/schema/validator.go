@@ -80,7 +80,7 @@ func (v *Validator) Decode(ctx context.Context, from Sender, s *Schema, steps in
 // DecodeFor is [Validator.Decode] for a handler, which keeps the value while it runs. The value is weighed, and the sender is charged
 // for that until held is released, which may be nil.
 func (v *Validator) DecodeFor(ctx context.Context, from Sender, s *Schema, steps int, raw jsontext.Value, into any) (held *share.Held, faults []Fault, err error) {
-	takes, err := v.weigh(reflect.TypeOf(into).Elem(), raw, roughly)
+	takes, err := v.weigh(reflect.TypeOf(into).Elem(), raw, 0, roughly)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -109,7 +109,7 @@ func (v *Validator) decode(ctx context.Context, from Sender, s *Schema, steps in
 // Hold charges the sender of a text for the Go value of a type that is decoded from it without a schema, until held is released,
 // which may be nil.
 func (v *Validator) Hold(from Sender, t reflect.Type, text jsontext.Value) (held *share.Held, err error) {
-	takes, err := v.weigh(t, text, roughly)
+	takes, err := v.weigh(t, text, 0, roughly)
 	if err != nil {
 		return nil, err
 	}
@@ -117,16 +117,16 @@ func (v *Validator) Hold(from Sender, t reflect.Type, text jsontext.Value) (held
 }
 
 // Weigh returns how many bytes the Go value of a type takes at most that is decoded from a text. It returns an error if that is
-// more than is allowed. It is more exact than the others, for values that add up.
-func (v *Validator) Weigh(t reflect.Type, text jsontext.Value) (takes int, err error) {
-	return v.weigh(t, text, exactly)
+// more than is allowed beside what its sender has already. It is more exact than the others, for values that add up.
+func (v *Validator) Weigh(t reflect.Type, text jsontext.Value, beside int) (takes int, err error) {
+	return v.weigh(t, text, beside, exactly)
 }
 
 // weigh is Weigh that looks at the length of a text alone if that tells that its value takes no more than so many bytes.
-func (v *Validator) weigh(t reflect.Type, text jsontext.Value, roughly int) (takes int, err error) {
+func (v *Validator) weigh(t reflect.Type, text jsontext.Value, beside, roughly int) (takes int, err error) {
 	most, limit := DecodedFor(v.decoded, len(text)), limits.NameArgumentBytes
-	if v.room < most {
-		most, limit = v.room, limits.NameArgumentBytesTotal // of which one caller gets no more
+	if room := max(v.room-beside, 0); room < most {
+		most, limit = room, limits.NameArgumentBytesTotal // of which one caller gets no more
 	}
 	takes, fits := extentOf(t).weigh(text, most, roughly)
 	if !fits {

@@ -131,19 +131,31 @@ func (t *task) open(key string, q mcp.InputRequest) error {
 // deliver passes an answer to its waiter. One that is malformed, or for whose value there is no room, is asked for again:
 // another replica has accepted it, because it cannot check answers.
 func (t *task) deliver(key string, answer jsontext.Value) {
-	t.mu.Lock()
-	w := t.waiting[key]
-	t.mu.Unlock()
+	w := t.waiter(key)
 	if w == nil {
 		return
 	}
-	if err := t.judge(w, answer, true); err != nil {
+	if err := t.give(w, key, answer); err != nil {
 		_, _ = t.change(func(rec *store.TaskRecord) error {
-			askClient(rec, key, w.InputRequest)
-			rec.StatusMessage = taskText(notAccepted(key, err))
+			if t.waiter(key) == w {
+				askClient(rec, key, w.InputRequest)
+				rec.StatusMessage = taskText(notAccepted(key, err))
+			}
 			return nil
 		})
-		return
+	}
+}
+
+// give passes a valid answer to its waiter, unless it has one. It judges one answer at a time: each change of the record brings those
+// that it still has.
+func (t *task) give(w *waiter, key string, answer jsontext.Value) error {
+	w.judging.Lock()
+	defer w.judging.Unlock()
+	if t.waiter(key) != w {
+		return nil
+	}
+	if err := t.judge(w, answer, true); err != nil {
+		return err
 	}
 	t.mu.Lock()
 	first := t.waiting[key] == w
@@ -155,6 +167,14 @@ func (t *task) deliver(key string, answer jsontext.Value) {
 	if first {
 		w.answer <- answer
 	}
+	return nil
+}
+
+// waiter returns who waits for the answer to a question, or nil.
+func (t *task) waiter(key string) *waiter {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.waiting[key]
 }
 
 // sift returns the valid answers to open questions, and what is wrong with the first invalid
@@ -175,6 +195,9 @@ func (t *task) sift(rec *store.TaskRecord, answers jsontext.Value) (good map[str
 
 // notAccepted is the message of a task whose client must answer again.
 func notAccepted(key string, err error) string {
+	if _, is := errors.AsType[ask.NoRoomError](err); is {
+		return fmt.Sprintf("there was no room for the answer to %q, please send it again: %v", key, err)
+	}
 	return fmt.Sprintf("the answer to %q is not valid: %v", key, err)
 }
 
@@ -182,9 +205,7 @@ func (t *task) check(key string, answer jsontext.Value) error {
 	if t == nil {
 		return nil
 	}
-	t.mu.Lock()
-	w := t.waiting[key]
-	t.mu.Unlock()
+	w := t.waiter(key)
 	if w == nil {
 		return nil
 	}

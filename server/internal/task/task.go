@@ -311,5 +311,6 @@ type ending struct {
 // A waiter is a question that waits for its answer.
 type waiter struct {
 	ask.Question
-	answer chan jsontext.Value // buffered for the one answer
+	answer  chan jsontext.Value // buffered for the one answer
+	judging sync.Mutex          // held while an answer is judged that the handler gets if it is valid
 }
