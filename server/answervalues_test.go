@@ -159,7 +159,7 @@ func TestValuesOfAnswersAreGivenBack(t *testing.T) {
 	})
 }
 
-// An answer for which there is never room beside the earlier ones is asked for again, and is not an overload.
+// An answer for which there is never room beside the arguments and earlier answers is asked for again, and is not an overload.
 func TestAnswersThatTogetherAreTooLarge(t *testing.T) {
 	srv := newServer(t, server.WithLimits(server.Limits{MaxArgumentBytesTotal: 1 << 20}))
 	server.AddTool(srv, server.Tool{Name: "t"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
@@ -173,6 +173,19 @@ func TestAnswersThatTogetherAreTooLarge(t *testing.T) {
 	require.Contains(t, again.InputRequests, "b", answer)
 	require.NotContains(t, again.InputRequests, "a")
 	_, answer = round(t, p, retry(call("t", "{}"), again.RequestState, "b", roots(100)))
+	require.Contains(t, answer, "done")
+
+	server.AddTool(srv, server.Tool{Name: "full"}, func(_ context.Context, call *server.Call, _ struct {
+		Any any `json:"any"`
+	}) (string, error) {
+		_, err := call.Roots("a")
+		return "done", err
+	})
+	large := call("full", `{"any":`+objects(1200)+`}`)
+	asked, _ = round(t, p, large)
+	again, answer = round(t, p, retry(large, asked.RequestState, "a", roots(1200)))
+	require.Contains(t, again.InputRequests, "a", answer)
+	_, answer = round(t, p, retry(large, again.RequestState, "a", roots(100)))
 	require.Contains(t, answer, "done")
 }
 

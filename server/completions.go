@@ -24,7 +24,7 @@ func (s *Server) complete(ctx context.Context, call *Call) (mcp.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer held.Release()
+	call.dialog.Hold(held)
 	if err := wire.Unmarshal(call.Params, &params); err != nil {
 		return nil, mcp.NewError(mcp.CodeInvalidParams, "the params of completion/complete are not valid")
 	}

@@ -76,7 +76,7 @@ func TryAddMethod[P, R any](s *Server, m Method, h MethodHandler[P, R]) error {
 	}
 	handler := func(ctx context.Context, call *Call) (mcp.Result, error) {
 		in, held, err := params.decode(ctx, s.validator, call.dialog.Core, call.Params)
-		defer held.Release()
+		call.dialog.Hold(held)
 		if err != nil {
 			return nil, err
 		}

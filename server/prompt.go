@@ -104,7 +104,7 @@ func (s *Server) promptHandler(required []string, h PromptHandler) callHandler {
 		if err != nil {
 			return nil, err
 		}
-		defer held.Release()
+		call.dialog.Hold(held)
 		args, err := promptArguments(raw, required)
 		if err != nil {
 			return nil, err

@@ -173,7 +173,7 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 		}
 		begin := time.Now()
 		held, faults, err := s.validator.DecodeFor(ctx, call.dialog.Core, in, t.ValidationSteps, raw, &args)
-		defer held.Release()
+		call.dialog.Hold(held)
 		observe.Validated(call.dialog.Core, time.Since(begin))
 		if err != nil {
 			return nil, err

@@ -18,7 +18,8 @@ type NoRoomError struct{ Err error }
 func (e NoRoomError) Error() string { return e.Err.Error() }
 func (e NoRoomError) Unwrap() error { return e.Err }
 
-// A decodeAnswer decodes an answer, and returns what its value holds. With an error it holds nothing.
+// A decodeAnswer decodes an answer, and returns what its value holds until this run of the handler ends, or it is given back. With an
+// error it holds nothing.
 type decodeAnswer[T any] func(jsontext.Value) (answer T, held *share.Held, err error)
 
 // askFor asks a question and decodes the answer, which counts until this run of the handler ends. An answer that cannot be decoded, or
@@ -35,30 +36,34 @@ func askFor[T any](d *Dialog, key string, need mcp.ClientCapabilities, q Questio
 	case known:
 		return answer, nil
 	}
-	answer, held, err := decode(raw) // a middleware has replaced it
+	answer, _, err = decode(raw) // a middleware has replaced it
 	if err != nil {
 		if noRoom, ok := errors.AsType[NoRoomError](err); ok {
 			return none, noRoom.Err
 		}
 		return none, fmt.Errorf("server: question %q: %w", key, err)
 	}
-	d.hold(held)
 	return answer, nil
 }
 
-// weighed calls decode if there is room for a value of a type that is decoded from a text, and returns what the value holds.
+// weighed calls decode if there is room for a value of a type that is decoded from a text, and returns what the value holds until this
+// run of the handler ends, or it is given back.
 func (d *Dialog) weighed(t reflect.Type, text jsontext.Value, decode func() error) (held *share.Held, err error) {
 	takes, err := d.Asker.valid.Weigh(t, text, d.heldBytes())
 	if err != nil {
 		return nil, err
 	}
 	if held, err = d.Core.HoldAnswer(takes); err != nil {
+		if _, never := d.Asker.valid.Weigh(t, text, d.heldBytes()); never != nil {
+			return nil, never // another answer has come first
+		}
 		return nil, NoRoomError{err}
 	}
+	d.Hold(held)
 	decoded := false
 	defer func() {
 		if !decoded { // it may have panicked
-			held.Release()
+			d.giveBack(held)
 		}
 	}()
 	if err := decode(); err != nil {
@@ -84,20 +89,33 @@ type checkedAnswer[T any] struct {
 // check decodes an answer. What the value of one that is kept holds, it holds until this run of the handler ends, or another answer
 // is kept.
 func (c *checkedAnswer[T]) check(raw jsontext.Value, keep bool) error {
+	if keep {
+		c.drop()
+	}
 	answer, held, err := c.decode(raw)
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !keep || c.taken {
-		held.Release()
+	if !keep || c.taken || c.raw != nil {
+		c.dialog.giveBack(held)
 		return nil
 	}
-	c.dialog.giveBack(c.held)
-	c.dialog.hold(held)
 	c.raw, c.answer, c.held = raw, answer, held
 	return nil
+}
+
+// drop gives the answer back that is kept, unless the handler has it.
+func (c *checkedAnswer[T]) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.taken {
+		return
+	}
+	var none T
+	c.dialog.giveBack(c.held)
+	c.raw, c.answer, c.held = nil, none, nil
 }
 
 // take returns the answer, and whether it was decoded from that text, and not from an equal one. Nothing is kept any more.

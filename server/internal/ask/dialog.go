@@ -19,8 +19,8 @@ type Dialog struct {
 	Call
 	// source answers the handler's questions. Nil until the first question. Guarded by mu.
 	source Source
-	// held is what the answers of this run of the handler take of max_argument_bytes_total, and over says that the run
-	// has ended. Guarded by mu.
+	// held is what the arguments and answers of this run of the handler take of max_argument_bytes_total, and over says that
+	// the run has ended. Guarded by mu.
 	held []*share.Held
 	over bool
 }

@@ -70,7 +70,7 @@ func elicit[T any](d *Dialog, key string, p mcp.ElicitParams, decode decodeConte
 		var faults []schema.Fault
 		answer.content, held, faults, err = decode(r.Content)
 		if len(faults) > 0 {
-			held.Release()
+			d.giveBack(held)
 			return answer, nil, fmt.Errorf("content: %s", faults[0])
 		}
 		return answer, held, err

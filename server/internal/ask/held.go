@@ -6,9 +6,9 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/share"
 )
 
-// hold keeps what the value of an answer holds until this run of the handler ends. If it has ended, because a goroutine asks that the
+// Hold keeps what the value of an answer or of the arguments holds until this run of the handler ends. If it has ended, because a goroutine asks that the
 // handler has left behind, that is given back at once.
-func (d *Dialog) hold(h *share.Held) {
+func (d *Dialog) Hold(h *share.Held) {
 	if h == nil {
 		return
 	}
@@ -36,7 +36,7 @@ func (d *Dialog) giveBack(h *share.Held) {
 	}
 }
 
-// heldBytes returns what the values of answers hold that this run of the handler has got.
+// heldBytes returns what the arguments and answers hold that this run of the handler has got.
 func (d *Dialog) heldBytes() (bytes int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -53,7 +53,7 @@ func (d *Dialog) beginRun() {
 	d.over = false
 }
 
-// EndRun gives back what the values of answers hold that this run of the handler has got.
+// EndRun gives back what this run of the handler holds.
 func (d *Dialog) EndRun() {
 	d.mu.Lock()
 	held := d.held

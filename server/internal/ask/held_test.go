@@ -21,9 +21,9 @@ func TestHeldOfAnswersIsGivenBack(t *testing.T) {
 	}
 	var d Dialog
 	replaced := hold(100)
-	d.hold(replaced)
-	d.hold(hold(30))
-	d.hold(nil)
+	d.Hold(replaced)
+	d.Hold(hold(30))
+	d.Hold(nil)
 	require.Equal(t, 130, d.heldBytes())
 	d.giveBack(replaced)
 	d.giveBack(replaced)
@@ -34,11 +34,11 @@ func TestHeldOfAnswersIsGivenBack(t *testing.T) {
 	require.Zero(t, used())
 
 	late := hold(100)
-	d.hold(late)
+	d.Hold(late)
 	d.giveBack(late)
 	require.Zero(t, used())
 	d.beginRun()
-	d.hold(hold(100))
+	d.Hold(hold(100))
 	require.EqualValues(t, 100, used())
 	d.EndRun()
 	d.EndRun()
@@ -52,7 +52,9 @@ func TestAnswerThatIsTooLate(t *testing.T) {
 	budget := callers.Bytes(1<<20, nil)
 	var d Dialog
 	c := checkedAnswer[string]{dialog: &d, decode: func(raw jsontext.Value) (string, *share.Held, error) {
-		return string(raw), budget.Hold(callers.Get(share.Key{}), int64(len(raw))), nil
+		held := budget.Hold(callers.Get(share.Key{}), int64(len(raw)))
+		d.Hold(held)
+		return string(raw), held, nil
 	}}
 	first, second := jsontext.Value(`"first"`), jsontext.Value(`"second one"`)
 	require.NoError(t, c.check(first, false))

@@ -117,7 +117,7 @@ func (v *Validator) Hold(from Sender, t reflect.Type, text jsontext.Value) (held
 }
 
 // Weigh returns how many bytes the Go value of a type takes at most that is decoded from a text. It returns an error if that is
-// more than is allowed beside what its sender has already. It is more exact than the others, for values that add up.
+// more than is allowed beside what its handler has already. It is more exact than the others, for values that add up.
 func (v *Validator) Weigh(t reflect.Type, text jsontext.Value, beside int) (takes int, err error) {
 	return v.weigh(t, text, beside, exactly)
 }
@@ -125,12 +125,16 @@ func (v *Validator) Weigh(t reflect.Type, text jsontext.Value, beside int) (take
 // weigh is Weigh that looks at the length of a text alone if that tells that its value takes no more than so many bytes.
 func (v *Validator) weigh(t reflect.Type, text jsontext.Value, beside, roughly int) (takes int, err error) {
 	most, limit := DecodedFor(v.decoded, len(text)), limits.NameArgumentBytes
-	if room := max(v.room-beside, 0); room < most {
+	if room := max(v.room-beside, exactly); room < most {
 		most, limit = room, limits.NameArgumentBytesTotal // of which one caller gets no more
 	}
 	takes, fits := extentOf(t).weigh(text, most, roughly)
 	if !fits {
 		v.reached(limit)
+		if beside > 0 && limit == limits.NameArgumentBytesTotal {
+			return 0, mcp.NewError(mcp.CodeInvalidParams, "the decoded value takes more than %d bytes of memory, which is all that %s leaves beside the %d bytes of the values before: send fewer items", most, limit, beside).
+				WithData(mcp.ErrorData{Limit: limit})
+		}
 		return 0, mcp.NewError(mcp.CodeInvalidParams, "the decoded value takes more than %d bytes of memory, which is all that %s allows for a text of %d bytes: send fewer items", most, limit, len(text)).
 			WithData(mcp.ErrorData{Limit: limit})
 	}
