@@ -14,9 +14,9 @@ import (
 // that these are integers; json/v2 does not decode them into one. Everything else stays as
 // it is, and so does what follows one such as 1e30, which no integer type holds, because decoding ends there. A value that needs
 // nothing is not copied. It returns false, and the value as it is, if that cannot be read or has a number that is no integer where the
-// shape has one, before one such as 1e30.
-func (s *shape) completed(raw jsontext.Value) (jsontext.Value, bool) {
-	c := completion{text: raw}
+// shape has one, before one such as 1e30. With lists, those for [jsonvalue.WithIntegers] stay as they are.
+func (s *shape) completed(raw jsontext.Value, lists bool) (jsontext.Value, bool) {
+	c := completion{text: raw, lists: lists}
 	switch {
 	case !c.value(s) && !c.refused:
 		return raw, false
@@ -32,6 +32,7 @@ type completion struct {
 	at     int    // offset of what is read next
 	out    []byte // the text up to copied, as it is decoded; nil if it is the same
 	copied int
+	lists  bool // those of integers are decoded in any notation
 	// refused is true once [tooLarge] was written.
 	refused bool
 }
@@ -59,6 +60,9 @@ func (c *completion) next() byte {
 // value reads a value, and reports whether it could be read.
 func (c *completion) value(s *shape) bool {
 	first := c.next()
+	if first == '[' && c.lists && s.kind == list && jsonvalue.IsIntegerList(s.typ) {
+		return c.skipTo(']')
+	}
 	if first == '{' && (s.kind == record || s.kind == dict) || first == '[' && s.kind == list {
 		return c.members(s)
 	}
@@ -68,6 +72,13 @@ func (c *completion) value(s *shape) bool {
 	end, ok := skipValue(c.text, c.at)
 	c.at = end
 	return ok
+}
+
+// skipTo skips what ends with a byte.
+func (c *completion) skipTo(last byte) bool {
+	n := bytes.IndexByte(c.text[c.at:], last) + 1
+	c.at += n
+	return n > 0
 }
 
 // integer reads a number, and reports whether it is an integer that a type of Go may hold. One without fraction and exponent stays as

@@ -50,10 +50,11 @@ func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into
 	if refused != nil {
 		return []Fault{decodeFault(refused)}, nil
 	}
-	if typed {
-		raw, _ = s.shape.completed(raw)
-	}
 	numbers := jsonvalue.For(reflect.TypeOf(into), len(raw), jsonvalue.Costly(raw))
+	if typed {
+		raw, _ = s.shape.completed(raw, numbers != nil)
+		numbers = jsonvalue.WithIntegers(numbers)
+	}
 	if err := json.Unmarshal(raw, into, jsontext.AllowDuplicateNames(!s.aliases), helpers(numbers, s.loose || !typed)); err != nil {
 		clearTarget(into)
 		return []Fault{decodeFault(err)}, nil
@@ -67,12 +68,13 @@ func (s *Schema) typedPass(raw jsontext.Value, into any) (admitted bool, refused
 	if _, admitted = s.shape.admits(raw, 0, &seen); !admitted {
 		return false, nil
 	}
+	numbers := jsonvalue.For(s.target, len(raw), seen.hard > jsonvalue.Few)
 	if seen.integers || s.presets {
-		if raw, admitted = s.shape.completed(raw); !admitted {
+		if raw, admitted = s.shape.completed(raw, numbers != nil); !admitted {
 			return false, nil
 		}
+		numbers = jsonvalue.WithIntegers(numbers)
 	}
-	numbers := jsonvalue.For(s.target, len(raw), seen.hard > jsonvalue.Few)
 	large := len(raw) > someBytes
 	if refused = json.Unmarshal(raw, into, jsontext.AllowDuplicateNames(large && !s.aliases), helpers(numbers, large && s.loose)); refused != nil {
 		clearTarget(into)

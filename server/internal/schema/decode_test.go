@@ -158,3 +158,40 @@ func TestRangeFaultOfLargeText(t *testing.T) {
 		assert.Equal(t, want, got)
 	}
 }
+
+// A list of integers has the same values and faults whether it is short or long, because they have different decoders.
+func TestLongListsOfIntegers(t *testing.T) {
+	type id int32
+	type in struct {
+		Bytes []int8           `json:"bytes,omitempty"`
+		Large []uint64         `json:"large,omitempty"`
+		IDs   []id             `json:"ids,omitempty"`
+		Rows  [][]int          `json:"rows,omitempty"`
+		By    map[string][]int `json:"by,omitempty"`
+		Ruled []int            `json:"ruled,omitempty" minItems:"2"`
+		N     int              `json:"n,omitempty" default:"7"`
+		Pad   string           `json:"pad"`
+	}
+	s, err := For(reflect.TypeFor[in]())
+	require.NoError(t, err)
+	valid := 0
+	for _, lists := range []string{
+		`"bytes":[1.0,-128.0,12.7e1,-0.0]`, `"bytes":[1,128.0]`, `"bytes":[1,1.5]`, `"bytes":[1.0,null]`, `"bytes":[1.0,"2"]`, `"bytes":[[1.0]]`, `"bytes":[ ],"n":2.0`,
+		`"large":[18446744073709551615.0,1e19,18446744073709551615]`, `"large":[1.0,1e20]`, `"large":[1.0,-1.0]`, `"large":[1.0,-0]`, `"large":[-0.0]`,
+		`"ids":[1.0,2e9,3]`, `"ids":[1e10]`, `"rows":[[1.0],[],[2e0,3]]`, `"rows":[[1.0],[1e99]]`, `"by":{"a":[1.0,2],"b":[3e1]}`, `"by":{"a":[0.1]}`,
+		`"ruled":[1.0,2.0]`, `"ruled":[1.0]`, `"bytes":[2.0],"ids":[2.0],"n":3e0,"large":[1]`, `"bytes":[1e3],"large":[1.5]`,
+	} {
+		var short, long in
+		want, err := s.Decode(t.Context(), Steps, []byte(`{`+lists+`,"pad":""}`), &short)
+		require.NoError(t, err)
+		got, err := s.Decode(t.Context(), Steps, []byte(`{`+lists+`,"pad":"`+strings.Repeat("x", 5000)+`"}`), &long)
+		require.NoError(t, err)
+		long.Pad = ""
+		assert.Equal(t, short, long, lists)
+		assert.Equal(t, want, got, lists)
+		if want == nil {
+			valid++
+		}
+	}
+	assert.Equal(t, 9, valid)
+}

@@ -19,6 +19,9 @@ func NumberInBounds(literal []byte) bool {
 	return ok
 }
 
+// IsNumber reports whether a text is a number of JSON.
+func IsNumber(text []byte) bool { return skipNumber(text, 0) == len(text) }
+
 // NumberExponent returns where the e of the literal of a JSON number is, or its length, what it has behind the e, and whether it is
 // within the bounds on numbers.
 func NumberExponent(literal []byte) (at, exponent int, ok bool) {
