@@ -180,7 +180,7 @@ func completionOperation(req *Request) ([]auth.Operation, *mcp.Error) {
 	var params struct {
 		Ref mcp.CompletionReference `json:"ref"`
 	}
-	_ = req.decode(&params) // the server refuses what is no reference
+	_ = decode(req.Params, &params) // the server refuses what is no reference
 	switch params.Ref.Type {
 	case "ref/prompt":
 		return []auth.Operation{listedItem(auth.KindPrompt, params.Ref.Name)},
@@ -195,7 +195,7 @@ func completionOperation(req *Request) ([]auth.Operation, *mcp.Error) {
 // listenOperations are the uses of the URIs that a subscription is about.
 func listenOperations(req *Request) (ops []auth.Operation, unknown *mcp.Error) {
 	var params mcp.SubscriptionsListenParams
-	_ = req.decode(&params) // the server refuses what is no subscription
+	_ = decode(req.Params, &params) // the server refuses what is no subscription
 	for _, uri := range params.Notifications.ResourceSubscriptions {
 		ops = append(ops, useOfURI(mcp.MethodResourcesSubscribe, uri)...)
 	}

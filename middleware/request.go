@@ -91,15 +91,13 @@ func (r *Request) Client() mcp.Implementation {
 	if r.Peer.Client != nil {
 		return *r.Peer.Client
 	}
-	var params struct {
-		Meta struct {
-			Client mcp.Implementation `json:"io.modelcontextprotocol/clientInfo"`
-		} `json:"_meta"`
+	var meta struct {
+		Client mcp.Implementation `json:"io.modelcontextprotocol/clientInfo"`
 	}
-	if r.decode(&params) != nil {
+	if r.decodeMeta(&meta) != nil {
 		return mcp.Implementation{}
 	}
-	return params.Meta.Client
+	return meta.Client
 }
 
 // Capabilities returns the capabilities that the client has declared: with this request in the
@@ -108,32 +106,33 @@ func (r *Request) Capabilities() mcp.ClientCapabilities {
 	if r.Peer.Capabilities != nil {
 		return *r.Peer.Capabilities
 	}
-	var params struct {
-		Meta struct {
-			Capabilities mcp.ClientCapabilities `json:"io.modelcontextprotocol/clientCapabilities"`
-		} `json:"_meta"`
+	var meta struct {
+		Capabilities mcp.ClientCapabilities `json:"io.modelcontextprotocol/clientCapabilities"`
 	}
-	if r.decode(&params) != nil { // an ill-typed capability is not declared
+	if r.decodeMeta(&meta) != nil { // an ill-typed capability is not declared
 		return mcp.ClientCapabilities{}
 	}
-	return params.Meta.Capabilities
+	return meta.Capabilities
 }
 
 // Meta decodes the request's _meta member; nil if there is none. No limit bounds the memory that this takes, and 4 MiB of text can
 // become 200 MiB: a middleware that any caller reaches rather decodes the member that it needs from Params.
 func (r *Request) Meta() mcp.Meta {
-	var params struct {
-		Meta mcp.Meta `json:"_meta"`
-	}
-	_ = r.decode(&params) // the message is valid JSON; for a _meta that is not an object the result is nil
-	return params.Meta
+	var meta mcp.Meta
+	_ = r.decodeMeta(&meta) // the message is valid JSON; for a _meta that is not an object the result is nil
+	return meta
 }
 
-// decode reads a part of the params, which are untrusted and may be absent. It does not look for names that are there twice, which
+// decodeMeta decodes the _meta member.
+func (r *Request) decodeMeta(into any) error {
+	return decode(jsonvalue.Member(r.Params, "_meta"), into)
+}
+
+// decode decodes params or a part of them, which are untrusted and may be absent. It does not look for names that are there twice, which
 // takes many times as long in a large object: our servers have refused them before, and the SDKs of the adapters accept them.
-func (r *Request) decode(into any) error {
-	if r.Params == nil {
+func decode(part jsontext.Value, into any) error {
+	if part == nil {
 		return nil
 	}
-	return jsonvalue.Unmarshal(r.Params, into, jsontext.AllowDuplicateNames(true))
+	return jsonvalue.Unmarshal(part, into, jsontext.AllowDuplicateNames(true))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -124,7 +125,7 @@ func promptArguments(raw jsontext.Value, required []string) (map[string]string, 
 		texts := wire.Members(raw, func(name, value jsontext.Value) bool {
 			isText := value.Kind() == '"'
 			if isText {
-				args[string(wire.Unquote(name))] = string(wire.Unquote(value))
+				args[string(jsonvalue.Unquote(name))] = string(jsonvalue.Unquote(value))
 			}
 			return isText
 		})

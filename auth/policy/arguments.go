@@ -63,7 +63,7 @@ func argumentErrorf(format string, args ...any) error {
 
 // memberName returns the name of a member, which is a JSON string, and whether it is wanted.
 func memberName(name jsontext.Value, wanted map[string]string) (key string, ok bool) {
-	text := wire.Unquote(name)
+	text := jsonvalue.Unquote(name)
 	if wanted != nil {
 		key, ok = wanted[string(text)] // allocates nothing
 		return key, ok
@@ -114,7 +114,7 @@ func (d *decoder) next(dec *jsontext.Decoder) (any, error) {
 func scalar(kind jsontext.Kind, text jsontext.Value) (any, error) {
 	switch kind {
 	case '"':
-		return types.String(wire.Unquote(text)), nil // as CEL has it, which makes one object less
+		return types.String(jsonvalue.Unquote(text)), nil // as CEL has it, which makes one object less
 	case 't', 'f':
 		return kind == 't', nil
 	case '0':

@@ -113,35 +113,40 @@ type integer interface {
 }
 
 func integers[T integer](dec *jsontext.Decoder, into *[]T) error {
-	t := reflect.TypeFor[T]()
+	var values []T
+	err := eachInteger(dec, reflect.TypeFor[T](), func(count int) { values = make([]T, 0, count) }, func(n uint64) { values = append(values, T(n)) })
+	if err == nil {
+		*into = values
+	}
+	return err
+}
+
+// eachInteger is [eachNumber] for a type of integers. It calls item with the bits of each, extended with its sign, and 0 for null. It
+// is no generic function, which would be compiled for each type.
+func eachInteger(dec *jsontext.Decoder, t reflect.Type, begin func(count int), item func(n uint64)) error {
 	most := uint64(math.MaxUint64) >> (64 - t.Bits())
 	least := uint64(0) // without its sign
 	if t.Kind() <= reflect.Int64 {
 		most >>= 1
 		least = most + 1
 	}
-	var values []T
-	err := eachNumber(dec, t, func(count int) { values = make([]T, 0, count) }, func(literal []byte) error {
+	return eachNumber(dec, t, begin, func(literal []byte) error {
 		if literal == nil {
-			values = append(values, 0)
+			item(0)
 			return nil
 		}
 		negative, n, err := Integer(literal)
-		value := T(n)
 		switch {
 		case negative && least == 0 && (err != nil || n > 0 || len(literal) == len("-0")): // as json/v2
-			err = strconv.ErrSyntax
+			return strconv.ErrSyntax
 		case err != nil:
+			return err
 		case negative && n > least, !negative && n > most:
-			err = strconv.ErrRange
+			return strconv.ErrRange
 		case negative:
-			value = -value
+			n = -n
 		}
-		values = append(values, value)
-		return err
+		item(n)
+		return nil
 	})
-	if err == nil {
-		*into = values
-	}
-	return err
 }

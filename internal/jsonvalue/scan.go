@@ -44,3 +44,46 @@ func SkipSpace(b []byte, i int) int {
 	}
 	return i
 }
+
+// SkipValue skips any value of a valid text. In another text it may end anywhere, or report false.
+func SkipValue(b []byte, i int) (end int, ok bool) {
+	for depth := 0; i < len(b); {
+		switch b[i] {
+		case '"':
+			if i, ok = skipText(b, i); !ok {
+				return i, false
+			}
+		case '[', '{':
+			depth++
+			i++
+			continue
+		case ']', '}':
+			depth--
+			i++
+		default:
+			if depth == 0 {
+				end = SkipWord(b, i)
+				return end, end > i
+			}
+			i++
+			continue
+		}
+		if depth <= 0 {
+			return i, true
+		}
+	}
+	return i, false
+}
+
+// skipText is [SkipString] for texts most of which are short, for which that takes twice as long.
+func skipText(b []byte, first int) (int, bool) {
+	for i := first + 1; i < min(len(b), first+24); i++ {
+		switch b[i] {
+		case '"':
+			return i + 1, true
+		case '\\':
+			i++
+		}
+	}
+	return SkipString(b, first)
+}

@@ -4,19 +4,20 @@ import (
 	"bytes"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 )
 
 // Pick returns copies of those members of a JSON object whose names are wanted, and how many members it has. The object is a part of a
 // message that [Decode] has read. A map of all members of 4 MiB could take 100 MiB.
 func Pick(object []byte, wanted func(name []byte) bool) (picked map[string]jsontext.Value, count int) {
 	picked = map[string]jsontext.Value{}
-	Members(object, func(quoted, value jsontext.Value) bool {
+	for quoted, value := range jsonvalue.Members(object) {
 		count++
-		if name := Unquote(quoted); wanted(name) {
+		if name := jsonvalue.Unquote(quoted); wanted(name) {
 			picked[string(name)] = bytes.Clone(value)
 		}
-		return true
-	})
+	}
 	return picked, count
 }
 

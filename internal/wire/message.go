@@ -3,6 +3,7 @@ package wire
 import (
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -44,7 +45,7 @@ func (m *fields) envelope(env *Envelope, lim Limits) error {
 		env.Result, env.Error = m.raw(fieldResult), m.raw(fieldError)
 		return nil
 	}
-	method := internMethod(Unquote(m.raw(fieldMethod)))
+	method := internMethod(jsonvalue.Unquote(m.raw(fieldMethod)))
 	env.Method, env.Params, env.Arguments = method.name, m.raw(fieldParams), m.raw(fieldArguments)
 	m.fillName(env, method.target)
 	m.fillMeta(&env.Meta)

@@ -3,6 +3,7 @@ package wire
 import (
 	"strings"
 
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -21,7 +22,7 @@ func (m *fields) fillMeta(meta *Meta) {
 	meta.ProgressToken = m.raw(fieldProgressToken)
 	meta.ProgressTokenOK = isToken(meta.ProgressToken)
 	if isString(version) {
-		meta.ProtocolVersion, meta.ProtocolVersionOK = internVersion(Unquote(version)), true
+		meta.ProtocolVersion, meta.ProtocolVersionOK = internVersion(jsonvalue.Unquote(version)), true
 	}
 	meta.TraceParent = stringOf(m.raw(fieldTraceParent))
 	meta.TraceState = stringOf(m.raw(fieldTraceState))

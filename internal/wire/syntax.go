@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -47,7 +48,7 @@ func explainValue(d *jsontext.Decoder, f field) error {
 		if err != nil {
 			return err
 		}
-		if err := explainValue(d, f.member(Unquote(name))); err != nil {
+		if err := explainValue(d, f.member(jsonvalue.Unquote(name))); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -18,12 +19,12 @@ func parseID(v jsontext.Value) (mcp.ID, error) {
 	if bytes.IndexByte(v, '\\') < 0 {
 		return mcp.ParseID(raw, raw[1:len(raw)-1])
 	}
-	return mcp.ParseID(raw, string(Unquote(v)))
+	return mcp.ParseID(raw, string(jsonvalue.Unquote(v)))
 }
 
 // isTwo reports whether v is the string 2.0, with or without escapes.
 func isTwo(v jsontext.Value) bool {
-	return string(v) == `"2.0"` || isString(v) && string(Unquote(v)) == "2.0"
+	return string(v) == `"2.0"` || isString(v) && string(jsonvalue.Unquote(v)) == "2.0"
 }
 
 func isString(v jsontext.Value) bool { return len(v) > 0 && v[0] == '"' }
@@ -33,16 +34,7 @@ func stringOf(v jsontext.Value) string {
 	if !isString(v) {
 		return ""
 	}
-	return string(Unquote(v))
-}
-
-// Unquote returns the text of a valid JSON string. It aliases v unless v has escapes.
-func Unquote(v jsontext.Value) []byte {
-	if bytes.IndexByte(v, '\\') < 0 {
-		return v[1 : len(v)-1]
-	}
-	b, _ := jsontext.AppendUnquote(nil, v) // the decoder has validated it
-	return b
+	return string(jsonvalue.Unquote(v))
 }
 
 // isToken reports whether a progress token is a string or an integer, by the rules for

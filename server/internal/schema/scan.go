@@ -143,10 +143,7 @@ func (s *shape) lookup(quoted []byte, position int) *field {
 }
 
 // skipValue skips any value and checks the numbers in it.
-func skipValue(b []byte, i int) (int, bool) { return skipAny(b, i, evaluate.NumberInBounds) }
-
-// skipAny skips any value. check is called for each number in it, and ends that if it returns false.
-func skipAny(b []byte, i int, check func(number []byte) bool) (int, bool) {
+func skipValue(b []byte, i int) (int, bool) {
 	for depth := 0; ; {
 		i = jsonvalue.SkipSpace(b, i)
 		if i >= len(b) {
@@ -166,7 +163,7 @@ func skipAny(b []byte, i int, check func(number []byte) bool) (int, bool) {
 			i, ok = jsonvalue.SkipString(b, i)
 		default:
 			end := jsonvalue.SkipWord(b, i)
-			ok = end > i && (c != '-' && (c < '0' || c > '9') || check(b[i:end]))
+			ok = end > i && (c != '-' && (c < '0' || c > '9') || evaluate.NumberInBounds(b[i:end]))
 			i = end
 		}
 		if !ok || depth <= 0 {

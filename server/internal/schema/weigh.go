@@ -207,7 +207,7 @@ func (w *weighing) next(end byte, first bool) bool {
 
 // skip skips a value, with numbers of any size: they are only out of the bounds of texts that are validated.
 func (w *weighing) skip() {
-	end, ok := skipAny(w.text, w.at, func([]byte) bool { return true })
+	end, ok := jsonvalue.SkipValue(w.text, w.at)
 	if w.at = end; !ok {
 		w.stop()
 	}

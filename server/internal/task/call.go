@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 	"github.com/vitrine-mcp/vitrine/internal/observe"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
@@ -75,15 +76,14 @@ func encodeCall(r *session.Request, limit string) (jsontext.Value, error) {
 // next run asks again.
 func paramsWithoutRounds(params jsontext.Value) jsontext.Value {
 	kept := jsontext.Value{'{'}
-	wire.Members(params, func(name, value jsontext.Value) bool {
-		if key := string(wire.Unquote(name)); key != "inputResponses" && key != "requestState" {
+	for name, value := range jsonvalue.Members(params) {
+		if key := string(jsonvalue.Unquote(name)); key != "inputResponses" && key != "requestState" {
 			if len(kept) > 1 {
 				kept = append(kept, ',')
 			}
 			kept = append(append(append(kept, name...), ':'), value...)
 		}
-		return true
-	})
+	}
 	return append(kept, '}')
 }
 
