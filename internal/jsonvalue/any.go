@@ -3,7 +3,6 @@ package jsonvalue
 import (
 	"bytes"
 	"errors"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -135,7 +134,7 @@ const longList = 1 << 12
 
 func (t *anyText) object() (any, error) {
 	all := map[string]any{}
-	var rest memberParts
+	var rest memberParts[any]
 	for t.more('}') {
 		name := t.string()
 		t.at = SkipSpace(t.text, t.at) + len(":")
@@ -162,38 +161,6 @@ func (t *anyText) object() (any, error) {
 // longObject is how many members an object has at least of which the others are collected, so that its map is made with the right size
 // and need not grow.
 const longObject = 1 << 10
-
-// memberParts are members of a long object, in parts.
-type memberParts struct {
-	parts [][]member
-	count int
-}
-
-type member struct {
-	name  string
-	value any
-}
-
-func (p *memberParts) add(name string, value any) {
-	if p.count%longObject == 0 {
-		p.parts = append(p.parts, make([]member, 0, longObject))
-	}
-	last := &p.parts[len(p.parts)-1]
-	*last = append(*last, member{name, value})
-	p.count++
-}
-
-// with returns a map of the members and of others that come before them.
-func (p *memberParts) with(others map[string]any) map[string]any {
-	all := make(map[string]any, len(others)+p.count)
-	maps.Copy(all, others)
-	for _, part := range p.parts {
-		for _, m := range part {
-			all[m.name] = m.value
-		}
-	}
-	return all
-}
 
 // string reads a string.
 func (t *anyText) string() string {

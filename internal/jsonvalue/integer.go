@@ -5,9 +5,6 @@ import (
 	"math/bits"
 	"reflect"
 	"strconv"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Integer returns the integer that a number of JSON (RFC 8259, section 6) is, in any notation: 2 for 2.0 and for 20e-1. The error
@@ -75,78 +72,32 @@ var wholeTens = func() (all [20]uint64) {
 	return all
 }()
 
-// WithIntegers returns what [For] has returned, for lists of integers in any notation as well: 2.0 and 20e-1 are 2. They take less
-// than half the time that json/v2 needs for plain ones. It returns nil for nil.
-func WithIntegers(numbers *json.Unmarshalers) *json.Unmarshalers {
-	switch numbers {
-	case Numbers:
-		return numbersAndIntegers
-	case NamedNumbers:
-		return namedAndIntegers
-	}
-	return numbers
+// integerRange is what a type of Go holds.
+type integerRange struct {
+	least, most uint64 // least without its sign
 }
 
-var (
-	numbersAndIntegers = json.JoinUnmarshalers(integerLists, Numbers)
-	namedAndIntegers   = json.JoinUnmarshalers(integerLists, NamedNumbers)
-
-	// integerLists are for the types of [IsIntegerList].
-	integerLists = json.JoinUnmarshalers(
-		json.UnmarshalFromFunc(integers[int]), json.UnmarshalFromFunc(integers[int8]), json.UnmarshalFromFunc(integers[int16]),
-		json.UnmarshalFromFunc(integers[int32]), json.UnmarshalFromFunc(integers[int64]), json.UnmarshalFromFunc(integers[uint]),
-		json.UnmarshalFromFunc(integers[uint16]), json.UnmarshalFromFunc(integers[uint32]), json.UnmarshalFromFunc(integers[uint64]),
-	)
-)
-
-// IsIntegerList reports whether [WithIntegers] is for values of a type: slices of the integers of Go. Those of uint8 are text in JSON.
-func IsIntegerList(t reflect.Type) bool {
-	if t.Kind() != reflect.Slice || t.Name() != "" {
-		return false
-	}
-	item := t.Elem()
-	return item.PkgPath() == "" && item.Kind() >= reflect.Int && item.Kind() <= reflect.Uint64 && item.Kind() != reflect.Uint8
-}
-
-type integer interface {
-	int | int8 | int16 | int32 | int64 | uint | uint16 | uint32 | uint64
-}
-
-func integers[T integer](dec *jsontext.Decoder, into *[]T) error {
-	var values []T
-	err := eachInteger(dec, reflect.TypeFor[T](), func(count int) { values = make([]T, 0, count) }, func(n uint64) { values = append(values, T(n)) })
-	if err == nil {
-		*into = values
-	}
-	return err
-}
-
-// eachInteger is [eachNumber] for a type of integers. It calls item with the bits of each, extended with its sign, and 0 for null. It
-// is no generic function, which would be compiled for each type.
-func eachInteger(dec *jsontext.Decoder, t reflect.Type, begin func(count int), item func(n uint64)) error {
-	most := uint64(math.MaxUint64) >> (64 - t.Bits())
-	least := uint64(0) // without its sign
+func rangeOf(t reflect.Type) (r integerRange) {
+	r.most = math.MaxUint64 >> (64 - t.Bits())
 	if t.Kind() <= reflect.Int64 {
-		most >>= 1
-		least = most + 1
+		r.most >>= 1
+		r.least = r.most + 1
 	}
-	return eachNumber(dec, t, begin, func(literal []byte) error {
-		if literal == nil {
-			item(0)
-			return nil
-		}
-		negative, n, err := Integer(literal)
-		switch {
-		case negative && least == 0 && (err != nil || n > 0 || len(literal) == len("-0")): // as json/v2
-			return strconv.ErrSyntax
-		case err != nil:
-			return err
-		case negative && n > least, !negative && n > most:
-			return strconv.ErrRange
-		case negative:
-			n = -n
-		}
-		item(n)
-		return nil
-	})
+	return r
+}
+
+// read is [Integer] for a type. It returns the bits, extended with the sign, and the errors of json/v2.
+func (r integerRange) read(literal []byte) (uint64, error) {
+	negative, n, err := Integer(literal)
+	switch {
+	case negative && r.least == 0 && (err != nil || n > 0 || len(literal) == len("-0")):
+		return 0, strconv.ErrSyntax
+	case err != nil:
+		return 0, err
+	case negative && n > r.least, !negative && n > r.most:
+		return 0, strconv.ErrRange
+	case negative:
+		return -n, nil
+	}
+	return n, nil
 }

@@ -61,10 +61,10 @@ func TestIntegerLists(t *testing.T) {
 	decoders := json.WithUnmarshalers(WithIntegers(Numbers))
 	good, bad := 0, 0
 	for _, list := range []any{
-		[]int{}, []int8{}, []int16{}, []int32{}, []int64{}, []uint{}, []uint16{}, []uint32{}, []uint64{},
+		[]int{}, []int32{}, []int64{}, []uint{}, []uint32{}, []uint64{},
 	} {
 		typ := reflect.TypeOf(list)
-		require.True(t, IsIntegerList(typ))
+		require.True(t, OfIntegers(typ))
 		for _, number := range append(someNumbers(), "null", `"1"`, "[1]") {
 			plain := number
 			switch n, is := new(big.Rat).SetString(number); {
@@ -91,8 +91,8 @@ func TestIntegerLists(t *testing.T) {
 		}
 	}
 	require.Greater(t, min(good, bad), 3000)
-	for _, other := range []any{[]byte{}, []float64{}, []degree{}, []uintptr{}, []*int{}, [1]int{}, named{}, []named{}, 1} {
-		require.False(t, IsIntegerList(reflect.TypeOf(other)), "%T", other)
+	for _, other := range []any{[]byte{}, []int8{}, []uint16{}, []float64{}, []degree{}, []uintptr{}, []*int{}, [1]int{}, named{}, []named{}, 1} {
+		require.False(t, OfIntegers(reflect.TypeOf(other)), "%T", other)
 	}
 	require.Nil(t, WithIntegers(nil))
 	require.NotSame(t, WithIntegers(Numbers), WithIntegers(NamedNumbers))

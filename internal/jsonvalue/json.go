@@ -60,11 +60,12 @@ var inNumber = func() (all [256]bool) {
 	return all
 }()
 
-// Numbers decodes what json/v2 takes long for: numbers into floats and lists of floats, and values of type any ([Any]). For types
+// Numbers decodes what json/v2 takes long for: numbers into floats and lists of floats, values of type any ([Any]), and maps from
+// strings to strings, float64 and any. For types
 // that a program has made of floats there is [NamedNumbers].
 var Numbers = json.JoinUnmarshalers(
 	json.UnmarshalFromFunc(float[float64]), json.UnmarshalFromFunc(float[float32]), Any,
-	json.UnmarshalFromFunc(list[float64]), json.UnmarshalFromFunc(list[float32]),
+	json.UnmarshalFromFunc(list[float64]), json.UnmarshalFromFunc(list[float32]), stringMaps,
 )
 
 func float[T float32 | float64](dec *jsontext.Decoder, into *T) error {

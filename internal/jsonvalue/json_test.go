@@ -1,6 +1,7 @@
 package jsonvalue
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -55,6 +56,10 @@ type all struct {
 	Angle   angle            `json:"angle"`
 	Angles  []angle          `json:"angles"`
 	Array   [2]float64       `json:"array"`
+	Texts   map[string]string
+	Flags   map[string]bool
+	By64    map[string]float64
+	Anys    map[string]any
 }
 
 // Each type is decoded as json/v2 does, and what it cannot hold has the same error.
@@ -74,16 +79,18 @@ func TestNumbersAgree(t *testing.T) {
 		list := []string{item(), item(), item()}[:random.IntN(4)]
 		values = append(values, "["+strings.Join(list, []string{",", " , ", ",\n"}[random.IntN(3)])+"]", `{"a":`+values[len(values)-1]+`}`)
 	}
-	values = append(values, "[ ]", `["1","2"]`, `"1.5"`, `""`, `[[1],[2,3]]`, `{"a":[1]}`)
+	values = append(values, `{"a":"x","b\u0020":"","a":"y"}`, `{"a":true,"b":false}`, `{"a/b~":1,"b":null,"c":"x"}`, `{"a":{"b":[1]},"b":null}`, "{ }", "[ ]", `["1","2"]`, `"1.5"`, `""`, `[[1],[2,3]]`, `{"a":[1]}`)
 	names := reflect.TypeFor[all]()
 	good, bad := 0, 0
 	for i := range names.NumField() {
 		name, _, _ := strings.Cut(names.Field(i).Tag.Get("json"), ",")
+		name = cmp.Or(name, names.Field(i).Name)
 		for _, value := range values {
 			text := fmt.Appendf(nil, `{"text":"x",%q:%s}`, name, value)
 			var want, got all
-			wanted := json.Unmarshal(text, &want)
-			err := json.Unmarshal(text, &got, json.WithUnmarshalers(NamedNumbers))
+			duplicates := jsontext.AllowDuplicateNames(random.IntN(2) == 0)
+			wanted := json.Unmarshal(text, &want, duplicates)
+			err := json.Unmarshal(text, &got, duplicates, json.WithUnmarshalers(NamedNumbers))
 			require.Equal(t, wanted == nil, err == nil, "%s: %v, not %v", text, err, wanted)
 			if wanted == nil {
 				require.Equal(t, want, got, "%s", text)
@@ -179,6 +186,51 @@ func TestUnmarshal(t *testing.T) {
 }
 
 // BenchmarkList decodes lists of numbers, by json/v2 and by this package.
+// Maps are the same whether their members are collected or not.
+func TestLongMaps(t *testing.T) {
+	for _, count := range []int{longObject - 1, longObject, longObject + 1, 2*longObject + 1, 5000} {
+		members := make([]string, count)
+		for i := range members {
+			members[i] = fmt.Sprintf(`"m\u0020%d":"%d"`, i, i)
+		}
+		text := []byte("{" + strings.Join(append(members, members[count-1]), " , ") + "}")
+		var want, got map[string]string
+		require.NoError(t, json.Unmarshal(text, &want, jsontext.AllowDuplicateNames(true)))
+		require.NoError(t, json.Unmarshal(text, &got, jsontext.AllowDuplicateNames(true), json.WithUnmarshalers(Numbers)))
+		require.Equal(t, want, got)
+		require.Len(t, got, count)
+	}
+}
+
+func BenchmarkMaps(b *testing.B) {
+	type maps struct {
+		Texts map[string]string
+		Ints  map[string]int
+		Lists []map[string]int
+	}
+	for of, member := range map[string]string{"Texts": `"m%d":""`, "Ints": `"m%d":1`, "Lists": `{"m%d":1}`} {
+		var members strings.Builder
+		for i := range 100_000 {
+			fmt.Fprintf(&members, ","+member, i)
+		}
+		text := []byte(`{"` + of + `":{` + members.String()[1:] + `}}`)
+		if of == "Lists" {
+			text = []byte(`{"` + of + `":[` + members.String()[1:] + `]}`)
+		}
+		for name, option := range map[string]json.Options{"json": nil, "here": json.WithUnmarshalers(WithIntegers(Numbers))} {
+			b.Run(of+"/by="+name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					var v maps
+					if err := json.Unmarshal(text, &v, jsontext.AllowDuplicateNames(true), option); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
 func BenchmarkList(b *testing.B) {
 	type lists struct {
 		Floats []float64

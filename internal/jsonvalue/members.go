@@ -12,24 +12,48 @@ import (
 // nearly twice as long (BenchmarkMembers).
 func Members(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(quoted, value []byte) bool) {
-		i := SkipSpace(object, 0)
-		if i == len(object) || object[i] != '{' {
-			return
-		}
-		for i < len(object) && object[i] != '}' {
-			name := SkipSpace(object, i+1) // behind the brace or a comma
-			end, ok := SkipString(object, name)
-			if !ok {
-				return
-			}
-			i = SkipSpace(object, end)
-			value := SkipSpace(object, min(i+len(":"), len(object)))
-			if i, ok = SkipValue(object, value); !ok || !yield(object[name:end:end], object[value:i:i]) {
-				return
-			}
-			i = SkipSpace(object, i)
+		r := membersOf(object)
+		for quoted, value, ok := r.next(); ok && yield(quoted, value); quoted, value, ok = r.next() {
 		}
 	}
+}
+
+// A memberReader reads the members of an object.
+type memberReader struct {
+	object []byte
+	at     int // a comma, or a brace
+}
+
+func membersOf(object []byte) memberReader {
+	r := memberReader{object: object, at: SkipSpace(object, 0)}
+	if r.at == len(object) || object[r.at] != '{' {
+		r.at = len(object)
+	}
+	return r
+}
+
+// next returns the next member, and whether there is one.
+func (r *memberReader) next() (quoted, value []byte, ok bool) {
+	if r.at == len(r.object) || r.object[r.at] == '}' {
+		return nil, nil, false
+	}
+	name := SkipSpace(r.object, r.at+1)
+	end, ok := skipText(r.object, name)
+	if !ok {
+		return nil, nil, false
+	}
+	from := SkipSpace(r.object, min(SkipSpace(r.object, end)+len(":"), len(r.object)))
+	to, ok := SkipValue(r.object, from)
+	r.at = SkipSpace(r.object, to)
+	return r.object[name:end:end], r.object[from:to:to], ok
+}
+
+func countMembers(object []byte) (count int) {
+	members := membersOf(object)
+	for _, _, ok := members.next(); ok; _, _, ok = members.next() {
+		count++
+	}
+	return count
 }
 
 // Member is the value of the member of a JSON object with a name, nil if there is none. If there are several it is the last, as it is

@@ -77,6 +77,9 @@ func SkipValue(b []byte, i int) (end int, ok bool) {
 
 // skipText is [SkipString] for texts most of which are short, for which that takes twice as long.
 func skipText(b []byte, first int) (int, bool) {
+	if first >= len(b) || b[first] != '"' {
+		return first, false
+	}
 	for i := first + 1; i < min(len(b), first+24); i++ {
 		switch b[i] {
 		case '"':

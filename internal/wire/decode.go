@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 
@@ -61,12 +60,4 @@ var (
 )
 
 // metas decodes the members of _meta in less than half the time that json/v2 takes for those of a map.
-var metas = json.UnmarshalFromFunc(func(dec *jsontext.Decoder, into *mcp.Meta) error {
-	if *into != nil || dec.PeekKind() != '{' {
-		return errors.ErrUnsupported
-	}
-	var value any
-	err := json.UnmarshalDecode(dec, &value)
-	*into, _ = value.(map[string]any)
-	return err
-})
+var metas = jsonvalue.MapsOfAny[mcp.Meta]()

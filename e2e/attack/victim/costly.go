@@ -45,6 +45,11 @@ type numbersInput struct {
 	Numbers []int64 `json:"numbers"`
 }
 
+type countsInput struct {
+	Counts map[string]int    `json:"counts,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
 type measuresInput struct {
 	Measures []float64 `json:"measures"`
 }
@@ -108,6 +113,9 @@ func addCostlyTools(srv *server.Server) {
 	})
 	server.AddTool(srv, server.Tool{Name: "numbers"}, func(_ context.Context, _ *server.Call, in numbersInput) (string, error) {
 		return fmt.Sprint(len(in.Numbers)), nil
+	})
+	server.AddTool(srv, server.Tool{Name: "counts"}, func(_ context.Context, _ *server.Call, in countsInput) (string, error) {
+		return fmt.Sprint(len(in.Counts) + len(in.Labels)), nil
 	})
 	server.AddTool(srv, server.Tool{Name: "measures"}, func(_ context.Context, _ *server.Call, in measuresInput) (string, error) {
 		return fmt.Sprint(len(in.Measures)), nil

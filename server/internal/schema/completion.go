@@ -14,9 +14,9 @@ import (
 // that these are integers; json/v2 does not decode them into one. Everything else stays as
 // it is, and so does what follows one such as 1e30, which no integer type holds, because decoding ends there. A value that needs
 // nothing is not copied. It returns false, and the value as it is, if that cannot be read or has a number that is no integer where the
-// shape has one, before one such as 1e30. With lists, those for [jsonvalue.WithIntegers] stay as they are.
-func (s *shape) completed(raw jsontext.Value, lists bool) (jsontext.Value, bool) {
-	c := completion{text: raw, lists: lists}
+// shape has one, before one such as 1e30. With integers, what is for [jsonvalue.WithIntegers] stays as it is.
+func (s *shape) completed(raw jsontext.Value, integers bool) (jsontext.Value, bool) {
+	c := completion{text: raw, integers: integers}
 	switch {
 	case !c.value(s) && !c.refused:
 		return raw, false
@@ -32,7 +32,8 @@ type completion struct {
 	at     int    // offset of what is read next
 	out    []byte // the text up to copied, as it is decoded; nil if it is the same
 	copied int
-	lists  bool // those of integers are decoded in any notation
+	// integers says that [jsonvalue.WithIntegers] decodes the text.
+	integers bool
 	// refused is true once [tooLarge] was written.
 	refused bool
 }
@@ -60,8 +61,9 @@ func (c *completion) next() byte {
 // value reads a value, and reports whether it could be read.
 func (c *completion) value(s *shape) bool {
 	first := c.next()
-	if first == '[' && c.lists && s.kind == list && jsonvalue.IsIntegerList(s.typ) {
-		return c.skipTo(']')
+	if c.integers && (first == '[' || first == '{') && jsonvalue.OfIntegers(s.typ) {
+		c.at, _ = jsonvalue.SkipValue(c.text, c.at)
+		return true
 	}
 	if first == '{' && (s.kind == record || s.kind == dict) || first == '[' && s.kind == list {
 		return c.members(s)
@@ -72,13 +74,6 @@ func (c *completion) value(s *shape) bool {
 	end, ok := skipValue(c.text, c.at)
 	c.at = end
 	return ok
-}
-
-// skipTo skips what ends with a byte.
-func (c *completion) skipTo(last byte) bool {
-	n := bytes.IndexByte(c.text[c.at:], last) + 1
-	c.at += n
-	return n > 0
 }
 
 // integer reads a number, and reports whether it is an integer that a type of Go may hold. One without fraction and exponent stays as

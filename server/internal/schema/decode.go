@@ -52,8 +52,11 @@ func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into
 	}
 	numbers := jsonvalue.For(reflect.TypeOf(into), len(raw), jsonvalue.Costly(raw))
 	if typed {
-		raw, _ = s.shape.completed(raw, numbers != nil)
-		numbers = jsonvalue.WithIntegers(numbers)
+		large := len(raw) > someBytes
+		raw, _ = s.shape.completed(raw, large)
+		if large {
+			numbers = jsonvalue.WithIntegers(numbers)
+		}
 	}
 	if err := json.Unmarshal(raw, into, jsontext.AllowDuplicateNames(!s.aliases), helpers(numbers, s.loose || !typed)); err != nil {
 		clearTarget(into)
@@ -69,13 +72,15 @@ func (s *Schema) typedPass(raw jsontext.Value, into any) (admitted bool, refused
 		return false, nil
 	}
 	numbers := jsonvalue.For(s.target, len(raw), seen.hard > jsonvalue.Few)
-	if seen.integers || s.presets {
-		if raw, admitted = s.shape.completed(raw, numbers != nil); !admitted {
-			return false, nil
-		}
+	large := len(raw) > someBytes
+	if large {
 		numbers = jsonvalue.WithIntegers(numbers)
 	}
-	large := len(raw) > someBytes
+	if seen.integers || s.presets {
+		if raw, admitted = s.shape.completed(raw, large); !admitted {
+			return false, nil
+		}
+	}
 	if refused = json.Unmarshal(raw, into, jsontext.AllowDuplicateNames(large && !s.aliases), helpers(numbers, large && s.loose)); refused != nil {
 		clearTarget(into)
 	}

@@ -159,39 +159,75 @@ func TestRangeFaultOfLargeText(t *testing.T) {
 	}
 }
 
-// A list of integers has the same values and faults whether it is short or long, because they have different decoders.
-func TestLongListsOfIntegers(t *testing.T) {
+// Lists and maps have the same values and faults whether the text is short or long, because they have different decoders.
+func TestLongListsAndMaps(t *testing.T) {
 	type id int32
 	type in struct {
-		Bytes []int8           `json:"bytes,omitempty"`
-		Large []uint64         `json:"large,omitempty"`
-		IDs   []id             `json:"ids,omitempty"`
-		Rows  [][]int          `json:"rows,omitempty"`
-		By    map[string][]int `json:"by,omitempty"`
-		Ruled []int            `json:"ruled,omitempty" minItems:"2"`
-		N     int              `json:"n,omitempty" default:"7"`
-		Pad   string           `json:"pad"`
+		Bytes  []int8             `json:"bytes,omitempty"`
+		Large  []uint64           `json:"large,omitempty"`
+		IDs    []id               `json:"ids,omitempty"`
+		Rows   [][]int            `json:"rows,omitempty"`
+		By     map[string][]int   `json:"by,omitempty"`
+		Counts map[string]int     `json:"counts,omitempty"`
+		Wide   map[string]int64   `json:"wide,omitempty"`
+		Named  map[string]id      `json:"named,omitempty"`
+		Texts  map[string]string  `json:"texts,omitempty"`
+		Flags  map[string]bool    `json:"flags,omitempty"`
+		Floats map[string]float64 `json:"floats,omitempty"`
+		Anys   map[string]any     `json:"anys,omitempty"`
+		Maybe  map[string]*int    `json:"maybe,omitempty"`
+		N      int                `json:"n,omitempty" default:"7"`
+		Pad    string             `json:"pad"`
 	}
-	s, err := For(reflect.TypeFor[in]())
-	require.NoError(t, err)
-	valid := 0
-	for _, lists := range []string{
+	type ruled struct { // is validated first
+		in
+		Ruled []int `json:"ruled,omitempty" minItems:"2"`
+	}
+	type aliased struct {
+		in
+		Addresses map[netip.Addr]int `json:"addresses,omitempty"`
+	}
+	values := []string{
 		`"bytes":[1.0,-128.0,12.7e1,-0.0]`, `"bytes":[1,128.0]`, `"bytes":[1,1.5]`, `"bytes":[1.0,null]`, `"bytes":[1.0,"2"]`, `"bytes":[[1.0]]`, `"bytes":[ ],"n":2.0`,
 		`"large":[18446744073709551615.0,1e19,18446744073709551615]`, `"large":[1.0,1e20]`, `"large":[1.0,-1.0]`, `"large":[1.0,-0]`, `"large":[-0.0]`,
 		`"ids":[1.0,2e9,3]`, `"ids":[1e10]`, `"rows":[[1.0],[],[2e0,3]]`, `"rows":[[1.0],[1e99]]`, `"by":{"a":[1.0,2],"b":[3e1]}`, `"by":{"a":[0.1]}`,
-		`"ruled":[1.0,2.0]`, `"ruled":[1.0]`, `"bytes":[2.0],"ids":[2.0],"n":3e0,"large":[1]`, `"bytes":[1e3],"large":[1.5]`,
-	} {
-		var short, long in
-		want, err := s.Decode(t.Context(), Steps, []byte(`{`+lists+`,"pad":""}`), &short)
-		require.NoError(t, err)
-		got, err := s.Decode(t.Context(), Steps, []byte(`{`+lists+`,"pad":"`+strings.Repeat("x", 5000)+`"}`), &long)
-		require.NoError(t, err)
-		long.Pad = ""
-		assert.Equal(t, short, long, lists)
-		assert.Equal(t, want, got, lists)
-		if want == nil {
-			valid++
-		}
+		`"bytes":[2.0],"ids":[2.0],"n":3e0,"large":[1]`,
+		`"counts":{"a":1.0,"\u0062 ":2e0,"":-3}`, `"counts":{}`, `"counts":{"a":1e19}`, `"counts":{"a/b":1.5}`, `"counts":{"a":null}`, `"counts":{"a":"1"}`, `"counts":[1]`,
+		`"wide":{"a":9223372036854775807.0,"b":-9223372036854775808}`, `"wide":{"a":9223372036854775808}`, `"named":{"a":1.0}`,
+		`"texts":{"a":"\n","b":""}`, `"texts":{"a":1}`, `"flags":{"a":true,"b":false}`, `"flags":{"a":"true"}`, `"floats":{"a":1,"b":-2.5e3}`, `"floats":{"a":1e400}`, `"floats":{"a":true}`,
+		`"anys":{"a":[1,{"b":null}],"c":null}`, `"anys":{"a":1e400}`, `"maybe":{"a":1.0,"b":null}`,
 	}
-	assert.Equal(t, 9, valid)
+	for typ, more := range map[reflect.Type][]string{
+		reflect.TypeFor[in]():      nil,
+		reflect.TypeFor[ruled]():   {`"ruled":[1.0,2.0]`, `"ruled":[1.0]`},
+		reflect.TypeFor[aliased](): {`"addresses":{"::1":1.0,"::2":2},"counts":{"a":1.0}`, `"addresses":{"::1":1,"0::1":2},"counts":{"a":1.0}`},
+	} {
+		s, err := For(typ)
+		require.NoError(t, err)
+		valid := 0
+		for _, text := range append(more, values...) {
+			decoded := func(pad int) (any, []Fault) {
+				into := reflect.New(typ)
+				faults, err := s.Decode(t.Context(), Steps, []byte(`{`+text+`,"pad":"`+strings.Repeat("x", pad)+`"}`), into.Interface())
+				require.NoError(t, err)
+				into.Elem().FieldByName("Pad").SetString("")
+				return into.Elem().Interface(), faults
+			}
+			want, faults := decoded(0)
+			for _, pad := range []int{5000, someBytes} {
+				got, others := decoded(pad)
+				assert.Equal(t, want, got, text)
+				if faults != nil { // in large texts a number out of the range of its type has words of its own
+					require.Len(t, others, len(faults), text)
+					assert.Equal(t, faults[0].Path, others[0].Path, text)
+				} else {
+					assert.Nil(t, others, text)
+				}
+			}
+			if faults == nil {
+				valid++
+			}
+		}
+		assert.Greater(t, min(valid, len(values)-valid), 15)
+	}
 }

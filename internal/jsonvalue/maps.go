@@ -1,0 +1,89 @@
+package jsonvalue
+
+import (
+	"errors"
+	"reflect"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// stringMaps decodes maps from strings in half the time that json/v2 needs (BenchmarkMaps): 4 MiB may have 400,000 short members.
+var stringMaps = json.JoinUnmarshalers(
+	mapsOf(false, func(text []byte) (string, error) {
+		if text[0] != '"' {
+			return "", errOtherType
+		}
+		return string(Unquote(text)), nil
+	}),
+	mapsOf(false, func(text []byte) (float64, error) {
+		if !inNumber[text[0]] {
+			return 0, errOtherType
+		}
+		return Float(text, 64)
+	}),
+	MapsOfAny[map[string]any](),
+)
+
+// MapsOfAny decodes maps of values of type any, which [Any] decodes.
+func MapsOfAny[M ~map[string]any]() *json.Unmarshalers {
+	return json.UnmarshalFromFunc(func(dec *jsontext.Decoder, into *M) error {
+		if *into != nil || dec.PeekKind() != '{' {
+			return errors.ErrUnsupported
+		}
+		var value any
+		err := json.UnmarshalDecode(dec, &value)
+		*into, _ = value.(map[string]any)
+		return err
+	})
+}
+
+// errOtherType is the error of a value of another JSON type. It is not told.
+var errOtherType = errors.New("another type")
+
+// mapsOf decodes a map whose values are read by a function, which is not called for null. If names that are there twice are an error, then
+// unless it is always called, it leaves the map to json/v2, which finds them while it fills the map; the decoder takes longer for that.
+func mapsOf[V any](always bool, read func(text []byte) (V, error)) *json.Unmarshalers {
+	return json.UnmarshalFromFunc(func(dec *jsontext.Decoder, into *map[string]V) error {
+		trusted, _ := json.GetOption(dec.Options(), jsontext.AllowDuplicateNames)
+		inString, _ := json.GetOption(dec.Options(), json.StringifyNumbers)
+		if !trusted && !always || inString || *into != nil || dec.PeekKind() != '{' {
+			return errors.ErrUnsupported
+		}
+		object, err := dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		var long memberParts[V]
+		all := make(map[string]V, min(countMembers(object), longObject))
+		members := membersOf(object)
+		for quoted, text, ok := members.next(); ok; quoted, text, ok = members.next() {
+			var value V
+			if text[0] != 'n' {
+				if value, err = read(text); err != nil {
+					return memberError(dec, quoted, text, reflect.TypeFor[V](), err)
+				}
+			}
+			if name := string(Unquote(quoted)); len(all) < longObject {
+				all[name] = value
+			} else {
+				long.add(name, value)
+			}
+		}
+		if long.count > 0 {
+			all = long.with(all)
+		}
+		*into = all
+		return nil
+	})
+}
+
+// memberError says which member cannot be decoded, as json/v2 does.
+func memberError(dec *jsontext.Decoder, quoted, text []byte, t reflect.Type, err error) error {
+	if err == errOtherType {
+		err = nil
+	}
+	return &json.SemanticError{
+		JSONPointer: dec.StackPointer().AppendToken(string(Unquote(quoted))), JSONKind: jsontext.Value(text).Kind(), GoType: t, Err: err,
+	}
+}
