@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 )
 
@@ -56,15 +57,20 @@ func TestIntegerAgrees(t *testing.T) {
 	require.Greater(t, min(results[nil], results[strconv.ErrSyntax], results[strconv.ErrRange]), 500)
 }
 
-// A list takes an integer in any notation, and is decoded as json/v2 decodes it in its plain one.
-func TestIntegerLists(t *testing.T) {
-	decoders := json.WithUnmarshalers(WithIntegers(Numbers))
+// A list or a map takes an integer in any notation, and is decoded as json/v2 decodes it in its plain one.
+func TestIntegersInAnyNotation(t *testing.T) {
+	decoders := json.JoinOptions(json.WithUnmarshalers(WithIntegers(Numbers)), jsontext.AllowDuplicateNames(true))
 	good, bad := 0, 0
 	for _, list := range []any{
-		[]int{}, []int32{}, []int64{}, []uint{}, []uint32{}, []uint64{},
+		[]int{}, []int32{}, []int64{}, []uint{}, []uint32{}, []uint64{}, map[string]int{}, map[string]int64{},
 	} {
 		typ := reflect.TypeOf(list)
+		format := "[1, %s ,2]"
+		if typ.Kind() == reflect.Map {
+			format = `{"a":1, "b/c" : %s ,"d":2}`
+		}
 		require.True(t, OfIntegers(typ))
+		require.Equal(t, typ.Kind() == reflect.Slice, IsIntegerList(typ))
 		for _, number := range append(someNumbers(), "null", `"1"`, "[1]") {
 			plain := number
 			switch n, is := new(big.Rat).SetString(number); {
@@ -74,8 +80,8 @@ func TestIntegerLists(t *testing.T) {
 				plain = strings.Repeat("9", 30)
 			}
 			want, got := reflect.New(typ), reflect.New(typ)
-			wanted := json.Unmarshal([]byte("[1,"+plain+",2]"), want.Interface())
-			err := json.Unmarshal([]byte("[1, "+number+" ,2]"), got.Interface(), decoders)
+			wanted := json.Unmarshal(fmt.Appendf(nil, format, plain), want.Interface())
+			err := json.Unmarshal(fmt.Appendf(nil, format, number), got.Interface(), decoders)
 			if wanted == nil {
 				require.NoError(t, err, "%v %s", typ, number)
 				require.Equal(t, want.Interface(), got.Interface(), number)
@@ -91,11 +97,16 @@ func TestIntegerLists(t *testing.T) {
 		}
 	}
 	require.Greater(t, min(good, bad), 3000)
-	for _, other := range []any{[]byte{}, []int8{}, []uint16{}, []float64{}, []degree{}, []uintptr{}, []*int{}, [1]int{}, named{}, []named{}, 1} {
+	for _, other := range []any{[]byte{}, []int8{}, []uint16{}, []float64{}, []degree{}, []uintptr{}, []*int{}, [1]int{}, named{}, []named{}, 1, map[string]int32{}, map[string]uint{},
+		map[key]int{}, map[int]int{}, map[string]degree{}, map[string][]int{}} {
 		require.False(t, OfIntegers(reflect.TypeOf(other)), "%T", other)
+		require.False(t, IsIntegerList(reflect.TypeOf(other)), "%T", other)
 	}
 	require.Nil(t, WithIntegers(nil))
 	require.NotSame(t, WithIntegers(Numbers), WithIntegers(NamedNumbers))
 }
 
-type named []int
+type (
+	named []int
+	key   string
+)

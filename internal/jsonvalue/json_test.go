@@ -139,10 +139,11 @@ func TestDecodesItself(t *testing.T) {
 
 // Numbers that are in strings are left to json/v2.
 func TestNumbersInStrings(t *testing.T) {
-	for _, text := range []string{`{"f64":"1.5","floats":["1","2.5"]}`, `{"f64":1.5}`, `{"floats":[1]}`} {
+	for _, text := range []string{`{"f64":"1.5","floats":["1","2.5"]}`, `{"f64":1.5}`, `{"floats":[1]}`, `{"By64":{"a":"1.5"}}`, `{"By64":{"a":1.5}}`, `{"ints":["1"]}`} {
 		var want, got all
-		wanted := json.Unmarshal([]byte(text), &want, json.StringifyNumbers(true))
-		err := json.Unmarshal([]byte(text), &got, json.StringifyNumbers(true), json.WithUnmarshalers(NamedNumbers))
+		options := json.JoinOptions(json.StringifyNumbers(true), jsontext.AllowDuplicateNames(true))
+		wanted := json.Unmarshal([]byte(text), &want, options)
+		err := json.Unmarshal([]byte(text), &got, options, json.WithUnmarshalers(WithIntegers(NamedNumbers)))
 		require.Equal(t, wanted == nil, err == nil, text)
 		require.Equal(t, want, got, text)
 	}
@@ -185,7 +186,6 @@ func TestUnmarshal(t *testing.T) {
 	}
 }
 
-// BenchmarkList decodes lists of numbers, by json/v2 and by this package.
 // Maps are the same whether their members are collected or not.
 func TestLongMaps(t *testing.T) {
 	for _, count := range []int{longObject - 1, longObject, longObject + 1, 2*longObject + 1, 5000} {
@@ -231,10 +231,11 @@ func BenchmarkMaps(b *testing.B) {
 	}
 }
 
+// BenchmarkList decodes lists of numbers, by json/v2 and by this package.
 func BenchmarkList(b *testing.B) {
 	type lists struct {
 		Floats []float64
-		Ints   []int8
+		Ints   []int64
 		Named  []degree
 	}
 	for _, of := range []string{"Floats", "Ints", "Named"} {
@@ -243,7 +244,7 @@ func BenchmarkList(b *testing.B) {
 				continue
 			}
 			text := []byte(`{"` + of + `":[` + strings.TrimSuffix(strings.Repeat(item+",", 1<<15), ",") + `]}`)
-			for name, option := range map[string]json.Options{"json": jsontext.AllowDuplicateNames(true), "here": json.WithUnmarshalers(NamedNumbers)} {
+			for name, option := range map[string]json.Options{"json": jsontext.AllowDuplicateNames(true), "here": json.WithUnmarshalers(WithIntegers(NamedNumbers))} {
 				b.Run(of+"/"+item+"/by="+name, func(b *testing.B) {
 					b.ReportAllocs()
 					for b.Loop() {

@@ -10,13 +10,13 @@ import (
 
 // stringMaps decodes maps from strings in half the time that json/v2 needs (BenchmarkMaps): 4 MiB may have 400,000 short members.
 var stringMaps = json.JoinUnmarshalers(
-	mapsOf(false, func(text []byte) (string, error) {
+	mapsOf(func(text []byte) (string, error) {
 		if text[0] != '"' {
 			return "", errOtherType
 		}
 		return string(Unquote(text)), nil
 	}),
-	mapsOf(false, func(text []byte) (float64, error) {
+	mapsOf(func(text []byte) (float64, error) {
 		if !inNumber[text[0]] {
 			return 0, errOtherType
 		}
@@ -28,7 +28,7 @@ var stringMaps = json.JoinUnmarshalers(
 // MapsOfAny decodes maps of values of type any, which [Any] decodes.
 func MapsOfAny[M ~map[string]any]() *json.Unmarshalers {
 	return json.UnmarshalFromFunc(func(dec *jsontext.Decoder, into *M) error {
-		if *into != nil || dec.PeekKind() != '{' {
+		if *into != nil || !unlooked(dec) {
 			return errors.ErrUnsupported
 		}
 		var value any
@@ -38,16 +38,20 @@ func MapsOfAny[M ~map[string]any]() *json.Unmarshalers {
 	})
 }
 
+// unlooked reports whether an object comes next whose names may be there twice. Otherwise json/v2 decodes it faster: it finds such a name
+// while it fills the map, and a decoder that reads a value remembers all names for that.
+func unlooked(dec *jsontext.Decoder) bool {
+	twice, _ := json.GetOption(dec.Options(), jsontext.AllowDuplicateNames)
+	return twice && dec.PeekKind() == '{'
+}
+
 // errOtherType is the error of a value of another JSON type. It is not told.
 var errOtherType = errors.New("another type")
 
-// mapsOf decodes a map whose values are read by a function, which is not called for null. If names that are there twice are an error, then
-// unless it is always called, it leaves the map to json/v2, which finds them while it fills the map; the decoder takes longer for that.
-func mapsOf[V any](always bool, read func(text []byte) (V, error)) *json.Unmarshalers {
+// mapsOf decodes a map whose values are read by a function, which is not called for null.
+func mapsOf[V any](read func(text []byte) (V, error)) *json.Unmarshalers {
 	return json.UnmarshalFromFunc(func(dec *jsontext.Decoder, into *map[string]V) error {
-		trusted, _ := json.GetOption(dec.Options(), jsontext.AllowDuplicateNames)
-		inString, _ := json.GetOption(dec.Options(), json.StringifyNumbers)
-		if !trusted && !always || inString || *into != nil || dec.PeekKind() != '{' {
+		if inString, _ := json.GetOption(dec.Options(), json.StringifyNumbers); inString || *into != nil || !unlooked(dec) {
 			return errors.ErrUnsupported
 		}
 		object, err := dec.ReadValue()

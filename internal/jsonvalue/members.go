@@ -8,8 +8,7 @@ import (
 )
 
 // Members are the names, as they are written in quotes, and the values of a JSON object. They are parts of its text, which must be
-// valid; of any other text these are some parts. The plain version is a [jsontext.Decoder], which takes
-// nearly twice as long (BenchmarkMembers).
+// valid; of any other text these are some parts. The plain version is a [jsontext.Decoder], which takes twice as long (BenchmarkMembers).
 func Members(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(quoted, value []byte) bool) {
 		r := membersOf(object)
@@ -56,8 +55,8 @@ func countMembers(object []byte) (count int) {
 	return count
 }
 
-// Member is the value of the member of a JSON object with a name, nil if there is none. If there are several it is the last, as it is
-// for json/v2 if it allows that. It is a part of the text, as for [Members].
+// Member is the value of the member of a JSON object with a name, nil if there is none. If there are several it is the last;
+// json/v2 would put objects together. It is a part of the text, as for [Members].
 func Member(object []byte, name string) (found []byte) {
 	for quoted, value := range Members(object) {
 		if string(Unquote(quoted)) == name {

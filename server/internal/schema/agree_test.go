@@ -109,7 +109,7 @@ func checkAgreement(t *testing.T, s *Schema, typ reflect.Type, raw []byte) (acce
 		return false
 	}
 	require.Error(t, jsonv2.Unmarshal(raw, reflect.New(typ).Interface()), "the fast path refuses what is valid and decodes: %s", raw)
-	whole, _ := s.shape.completed(raw, false)
+	whole, _ := s.shape.completed(raw, nil)
 	holds := jsonv2.Unmarshal(whole, reflect.New(typ).Interface()) == nil
 	require.Equal(t, holds, faults == nil, "%s: %v", raw, faults)
 	return faults == nil

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"reflect"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -13,10 +14,11 @@ import (
 // missing, and with 2 for 2.0 and 2e0 wherever the shape has an integer. JSON Schema says
 // that these are integers; json/v2 does not decode them into one. Everything else stays as
 // it is, and so does what follows one such as 1e30, which no integer type holds, because decoding ends there. A value that needs
-// nothing is not copied. It returns false, and the value as it is, if that cannot be read or has a number that is no integer where the
-// shape has one, before one such as 1e30. With integers, what is for [jsonvalue.WithIntegers] stays as it is.
-func (s *shape) completed(raw jsontext.Value, integers bool) (jsontext.Value, bool) {
-	c := completion{text: raw, integers: integers}
+// nothing is not copied. Lists and maps of the types for which whole, which may be nil, returns true are not looked at: what decodes
+// them takes integers in any notation. It returns false, and the value as it is, if that cannot be read or, in what it looks at, has a
+// number that is no integer where the shape has one, before one such as 1e30.
+func (s *shape) completed(raw jsontext.Value, whole func(reflect.Type) bool) (jsontext.Value, bool) {
+	c := completion{text: raw, whole: whole}
 	switch {
 	case !c.value(s) && !c.refused:
 		return raw, false
@@ -32,8 +34,8 @@ type completion struct {
 	at     int    // offset of what is read next
 	out    []byte // the text up to copied, as it is decoded; nil if it is the same
 	copied int
-	// integers says that [jsonvalue.WithIntegers] decodes the text.
-	integers bool
+	// whole reports whether the lists or maps of a type stay as they are.
+	whole func(reflect.Type) bool
 	// refused is true once [tooLarge] was written.
 	refused bool
 }
@@ -61,11 +63,11 @@ func (c *completion) next() byte {
 // value reads a value, and reports whether it could be read.
 func (c *completion) value(s *shape) bool {
 	first := c.next()
-	if c.integers && (first == '[' || first == '{') && jsonvalue.OfIntegers(s.typ) {
-		c.at, _ = jsonvalue.SkipValue(c.text, c.at)
-		return true
-	}
 	if first == '{' && (s.kind == record || s.kind == dict) || first == '[' && s.kind == list {
+		if s.kind != record && c.whole != nil && c.whole(s.typ) {
+			c.at, _ = jsonvalue.SkipValue(c.text, c.at)
+			return true
+		}
 		return c.members(s)
 	}
 	if s.kind == integer && (first == '-' || first >= '0' && first <= '9') {

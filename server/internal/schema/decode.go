@@ -52,11 +52,10 @@ func (s *Schema) Decode(ctx context.Context, steps int, raw jsontext.Value, into
 	}
 	numbers := jsonvalue.For(reflect.TypeOf(into), len(raw), jsonvalue.Costly(raw))
 	if typed {
-		large := len(raw) > someBytes
-		raw, _ = s.shape.completed(raw, large)
-		if large {
+		if len(raw) > someBytes {
 			numbers = jsonvalue.WithIntegers(numbers)
 		}
+		raw, _ = s.completed(raw)
 	}
 	if err := json.Unmarshal(raw, into, jsontext.AllowDuplicateNames(!s.aliases), helpers(numbers, s.loose || !typed)); err != nil {
 		clearTarget(into)
@@ -77,7 +76,7 @@ func (s *Schema) typedPass(raw jsontext.Value, into any) (admitted bool, refused
 		numbers = jsonvalue.WithIntegers(numbers)
 	}
 	if seen.integers || s.presets {
-		if raw, admitted = s.shape.completed(raw, large); !admitted {
+		if raw, admitted = s.completed(raw); !admitted {
 			return false, nil
 		}
 	}
@@ -85,6 +84,19 @@ func (s *Schema) typedPass(raw jsontext.Value, into any) (admitted bool, refused
 		clearTarget(into)
 	}
 	return true, refused
+}
+
+// completed is a value that is completed for its decoders.
+func (s *Schema) completed(raw jsontext.Value) (jsontext.Value, bool) {
+	var whole func(reflect.Type) bool
+	switch {
+	case len(raw) <= someBytes:
+	case s.aliases: // maps are left to json/v2
+		whole = jsonvalue.IsIntegerList
+	default:
+		whole = jsonvalue.OfIntegers
+	}
+	return s.shape.completed(raw, whole)
 }
 
 // helpers returns what decodes numbers, which may be nil, and values of type any. It returns nil for none: json/v2 is slower with any.

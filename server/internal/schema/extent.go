@@ -26,12 +26,22 @@ const (
 	growth   = 2.5 // elements grow by copying: the old ones, the new ones and room for more
 	mapBytes = 48  // of an empty map
 	mapSlots = 8   // of the smallest map that is not empty
-	nameSize = 17  // of a name in a map, with its control byte
-	anySize  = 16  // of an interface
-	zoneSize = 176 // of the zone of an instant
+	// longMap is how many members a map has at least that are collected before they are put into one with the right size.
+	longMap   = 1 << 10
+	mapTable  = 1 << 10 // slots of a table, in groups of 8. A large map has a power of two of tables.
+	tableFull = mapTable * 7 / 8
+	nameSize  = 17  // of a name in a map, with its control byte
+	anySize   = 16  // of an interface
+	zoneSize  = 176 // of the zone of an instant
 	// anyRate is the most that a byte of text can take as an any: objects of one short member.
 	anyRate = 96
 )
+
+// tableSize is what a table of a large map takes, with values of so many bytes. The runtime rounds it up.
+func tableSize(value int) int {
+	const page = 8 << 10
+	return (mapTable*(nameSize+value) + page - 1) / page * page
+}
 
 var anyExtent = &extent{kind: anything, size: anySize, rate: anyRate}
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -255,6 +257,36 @@ func TestEstimateIsAnUpperBound(t *testing.T) {
 		require.Equal(t, estimate+e.size, bytes, "with the variable")
 		_, fits = e.weigh(text, bytes-1, roughly)
 		require.False(t, fits)
+	}
+}
+
+// What is collected while a long map is decoded counts as well: all that is allocated for one is in memory at its end.
+func TestEstimateOfLongMaps(t *testing.T) {
+	for _, c := range []struct {
+		into  any
+		value string
+	}{
+		{new(map[string]int), "0"}, {new(map[string]string), `""`}, {new(map[string]float64), "1.5"}, {new(map[string]any), "0"}, {new(map[string]any), "0.5"},
+		{new(any), "0"}, {new(any), `""`},
+	} {
+		for _, count := range []int{2000, 60_000, 115_000} { // some of them just too many for a power of two
+			text := []byte{'{'}
+			for i := range count {
+				text = fmt.Appendf(text, "%q:%s,", strconv.FormatInt(int64(i+1<<20), 36), c.value)
+			}
+			text[len(text)-1] = '}'
+			w := weighing{text: text, left: math.MaxInt}
+			w.value(extentOf(reflect.TypeOf(c.into).Elem()))
+			estimate := math.MaxInt - w.left
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			into := reflect.New(reflect.TypeOf(c.into).Elem()).Interface()
+			require.NoError(t, jsonv2.Unmarshal(text, into, jsontext.AllowDuplicateNames(true), jsonv2.WithUnmarshalers(jsonvalue.WithIntegers(jsonvalue.Numbers))))
+			runtime.ReadMemStats(&after)
+			took := int(after.TotalAlloc - before.TotalAlloc)
+			require.LessOrEqual(t, took, estimate+200<<10, "%T %s %d", c.into, c.value, count)
+			require.Less(t, estimate, 2*took, "%T %s %d", c.into, c.value, count)
+		}
 	}
 }
 

@@ -144,7 +144,7 @@ func (in *inference) reconcileFields(s *shape, out *jsonschema.Schema, at string
 		}
 		in.exact = in.exact && !got.binds
 		if in.way == decoded && got.preset != nil {
-			f.preset, _ = f.shape.completed(got.preset, false) // it was checked
+			f.preset, _ = f.shape.completed(got.preset, nil) // it was checked
 			in.presets = true
 			out.Required = slices.DeleteFunc(out.Required, func(name string) bool { return name == f.name })
 		}

@@ -61,10 +61,10 @@ func TestCompletionEndsAtWhatIsTooLarge(t *testing.T) {
 		N   int   `json:"n,omitempty" default:"7"`
 	}]())
 	require.NoError(t, err)
-	text, ok := s.shape.completed([]byte(`{"few":[1.0,-1e20,2.0,1e512]}`), false)
+	text, ok := s.shape.completed([]byte(`{"few":[1.0,-1e20,2.0,1e512]}`), nil)
 	require.True(t, ok)
 	require.Equal(t, `{"few":[1,-99999999999999999999,2.0,1e512]}`, string(text))
-	text, ok = s.shape.completed([]byte(`{"few":[1.0,1e19,-1e19,2.0]}`), false)
+	text, ok = s.shape.completed([]byte(`{"few":[1.0,1e19,-1e19,2.0]}`), nil)
 	require.True(t, ok)
 	require.Equal(t, `{"few":[1,10000000000000000000,-10000000000000000000,2],"n":7}`, string(text))
 }

@@ -220,7 +220,7 @@ func (s *shape) checkValue(p *jsonschema.Schema, v jsontext.Value, from origin) 
 	if len(faults) > 0 {
 		return errors.New(faults[0].String())
 	}
-	whole, _ := s.completed(v, false)
+	whole, _ := s.completed(v, nil)
 	if err := jsonv2.Unmarshal(whole, reflect.New(s.typ).Interface()); err != nil && v.Kind() != 'n' {
 		return fmt.Errorf("is not accepted by %v: %w", s.typ, err)
 	}

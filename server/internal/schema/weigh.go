@@ -93,7 +93,7 @@ func (w *weighing) any() {
 
 // dict weighs a map.
 func (w *weighing) dict(elem *extent) {
-	slot, count := nameSize+elem.variable(), 0
+	slot, count, tables := nameSize+elem.variable(), 0, 0
 	w.left -= mapBytes
 	w.membersOf(func(name []byte) {
 		switch count++; {
@@ -102,8 +102,13 @@ func (w *weighing) dict(elem *extent) {
 		case count == mapSlots+1:
 			w.left -= mapSlots * (int(growth*float64(slot)) - slot)
 			fallthrough
-		case count > mapSlots:
+		case count > mapSlots && count <= longMap:
 			w.left -= int(growth * float64(slot))
+		case count > longMap:
+			w.left -= 16 + elem.variable() // where it is collected
+			for ; count > tables*tableFull; tables = max(1, 2*tables) {
+				w.left -= max(1, tables) * tableSize(elem.variable())
+			}
 		}
 		w.left -= len(name) + 5
 		w.value(elem)
