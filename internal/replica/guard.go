@@ -212,6 +212,22 @@ func (g *guard) wait(now time.Time) {
 	g.openTo = now.Add(jittered(g.pause))
 }
 
+// probeLook is after how long to look again whether a call that tries has come back.
+const probeLook = 50 * time.Millisecond
+
+// opensIn returns after what time a call may be made, and 0 if that is now. Another call may be the first that tries then.
+func (g *guard) opensIn() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.away.IsZero():
+		return 0
+	case g.probing:
+		return probeLook
+	}
+	return max(0, time.Until(g.openTo))
+}
+
 // isAway reports whether the store does not answer.
 func (g *guard) isAway() bool {
 	g.mu.Lock()

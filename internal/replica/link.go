@@ -179,9 +179,7 @@ func (l *Link) listen() {
 			}
 			return
 		}
-		select {
-		case <-time.After(jittered(pause)):
-		case <-l.done.Done():
+		if !l.await(pause) {
 			return
 		}
 	}

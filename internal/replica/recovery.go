@@ -46,9 +46,7 @@ func (l *Link) recover() {
 	}
 	l.start(func() {
 		for pause := firstPause; l.recovery.next(); pause = min(2*pause, longestPause) {
-			select {
-			case <-time.After(jittered(pause)):
-			case <-l.done.Done():
+			if !l.await(pause) {
 				return
 			}
 			if !l.reconcile() {
@@ -56,6 +54,19 @@ func (l *Link) recover() {
 			}
 		}
 	})
+}
+
+// await waits for about a pause, and until the store may be asked: a pass that is not let through would wait for one more pause. It
+// returns false if the link is closed.
+func (l *Link) await(pause time.Duration) bool {
+	for wait := jittered(pause); wait > 0; wait = l.guard.opensIn() {
+		select {
+		case <-time.After(wait):
+		case <-l.done.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // reconcile tells what this replica has done and could not tell, and reads what others have changed, unless the store has
