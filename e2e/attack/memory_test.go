@@ -42,7 +42,7 @@ func TestUnreadOutputHasABudget(t *testing.T) {
 			undisturbed := s.others(t)
 			s.forgetPeak(t)
 			raw := s.rawEcho(1).set("Mcp-Name", what.tool)
-			raw.body = what.frame(1, true)
+			raw.body = strings.Replace(what.frame(1, true), `"_meta":{`, `"_meta":{"io.modelcontextprotocol/logLevel":"debug",`, 1)
 			for w := range s.wires(t, 60) {
 				if tcp, ok := w.Conn.(*net.TCPConn); ok {
 					_ = tcp.SetReadBuffer(4 << 10)
@@ -52,6 +52,12 @@ func TestUnreadOutputHasABudget(t *testing.T) {
 				}
 			}
 			time.Sleep(2 * time.Second) // longer than a notification waits
+			const part, limit = `{part="output"}`, `{limit="max_queued_bytes_total"}`
+			m := s.metrics(t)
+			held, bound := m["vitrine_memory_held_bytes"+part], m["vitrine_memory_bound_bytes"+part]
+			if bound == 0 || held < bound/2 || held > bound || m["vitrine_limit_reached_total"+limit] == 0 {
+				t.Errorf("%.0f of %.0f bytes wait, and the limit was reached %.0f times", held, bound, m["vitrine_limit_reached_total"+limit])
+			}
 			modest := s.caller(t, bystanders, "otto")
 			big := call{tool: "big", arguments: `{"bytes":1000000}`}
 			if r := modest.modern(t, 1, big); len(r.text()) != 1_000_000 {

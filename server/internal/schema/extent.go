@@ -26,10 +26,11 @@ const (
 	growth   = 2.5 // elements grow by copying: the old ones, the new ones and room for more
 	mapBytes = 48  // of an empty map
 	mapSlots = 8   // of the smallest map that is not empty
-	// longMap is how many members a map has at least that are collected before they are put into one with the right size.
+	// The members of a long map of small values that follow the first ones are collected, so many at a time, before they are put into a map
+	// with room for all. It has a power of two of tables, each of so many slots. Before they are full the first of them overflow.
 	longMap   = 1 << 10
-	mapTable  = 1 << 10 // slots of a table, in groups of 8. A large map has a power of two of tables.
-	tableFull = mapTable * 7 / 8
+	mapTable  = 1 << 10
+	tableFull = mapTable * 7 / 8 * 8 / 9
 	nameSize  = 17  // of a name in a map, with its control byte
 	anySize   = 16  // of an interface
 	zoneSize  = 176 // of the zone of an instant
@@ -37,10 +38,10 @@ const (
 	anyRate = 96
 )
 
-// tableSize is what a table of a large map takes, with values of so many bytes. The runtime rounds it up.
-func tableSize(value int) int {
-	const page = 8 << 10
-	return (mapTable*(nameSize+value) + page - 1) / page * page
+// inPages is what so many bytes take at most if they are allocated at once.
+func inPages(bytes int) int {
+	const page, header = 8 << 10, 8
+	return (bytes + header + page - 1) / page * page
 }
 
 var anyExtent = &extent{kind: anything, size: anySize, rate: anyRate}

@@ -94,6 +94,7 @@ func (w *weighing) any() {
 // dict weighs a map.
 func (w *weighing) dict(elem *extent) {
 	slot, count, tables := nameSize+elem.variable(), 0, 0
+	small := elem.variable() <= anySize // what package jsonvalue collects
 	w.left -= mapBytes
 	w.membersOf(func(name []byte) {
 		switch count++; {
@@ -102,12 +103,14 @@ func (w *weighing) dict(elem *extent) {
 		case count == mapSlots+1:
 			w.left -= mapSlots * (int(growth*float64(slot)) - slot)
 			fallthrough
-		case count > mapSlots && count <= longMap:
+		case count > mapSlots && (count <= longMap || !small):
 			w.left -= int(growth * float64(slot))
 		case count > longMap:
-			w.left -= 16 + elem.variable() // where it is collected
+			if count%longMap == 1 {
+				w.left -= inPages(longMap * (16 + elem.variable()))
+			}
 			for ; count > tables*tableFull; tables = max(1, 2*tables) {
-				w.left -= max(1, tables) * tableSize(elem.variable())
+				w.left -= max(1, tables) * inPages(mapTable*slot)
 			}
 		}
 		w.left -= len(name) + 5
