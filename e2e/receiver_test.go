@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/hex"
 	"errors"
@@ -116,7 +117,10 @@ func (r *receiver) take(req *http.Request, body []byte) error {
 		for _, rm := range export.GetResourceMetrics() {
 			for _, sm := range rm.GetScopeMetrics() {
 				for _, m := range sm.GetMetrics() {
-					r.metrics[m.GetName()] = m
+					// A push that the end of the process has cancelled may be read after the last one.
+					if takenAt(m) >= takenAt(r.metrics[m.GetName()]) {
+						r.metrics[m.GetName()] = m
+					}
 				}
 			}
 		}
@@ -134,6 +138,47 @@ func (r *receiver) take(req *http.Request, body []byte) error {
 		return fmt.Errorf("nothing is received at %s", req.URL.Path)
 	}
 	return nil
+}
+
+// takenAt returns the time of the latest point of a metric, in nanoseconds since 1970.
+func takenAt(m *metricspb.Metric) (latest uint64) {
+	for _, p := range m.GetSum().GetDataPoints() {
+		latest = max(latest, p.GetTimeUnixNano())
+	}
+	for _, p := range m.GetGauge().GetDataPoints() {
+		latest = max(latest, p.GetTimeUnixNano())
+	}
+	for _, p := range m.GetHistogram().GetDataPoints() {
+		latest = max(latest, p.GetTimeUnixNano())
+	}
+	for _, p := range m.GetExponentialHistogram().GetDataPoints() {
+		latest = max(latest, p.GetTimeUnixNano())
+	}
+	return latest
+}
+
+// The receiver keeps the latest values, in whichever order pushes are read.
+func TestReceiverKeepsTheLatestValues(t *testing.T) {
+	r := receive(t)
+	for _, at := range []uint64{1, 3, 2} {
+		push := &colmetrics.ExportMetricsServiceRequest{ResourceMetrics: []*metricspb.ResourceMetrics{{ScopeMetrics: []*metricspb.ScopeMetrics{{
+			Metrics: []*metricspb.Metric{{Name: "calls", Data: &metricspb.Metric_Sum{Sum: &metricspb.Sum{DataPoints: []*metricspb.NumberDataPoint{
+				{TimeUnixNano: at, Value: &metricspb.NumberDataPoint_AsInt{AsInt: int64(at)}},
+			}}}}},
+		}}}}}
+		body, err := proto.Marshal(push)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.Post(r.url+"/v1/metrics", "application/x-protobuf", bytes.NewReader(body))
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatal(err, resp)
+		}
+		resp.Body.Close()
+	}
+	if n := r.sum("calls"); n != 3 {
+		t.Errorf("%v calls, want 3", n)
+	}
 }
 
 // awaitSpan waits for a span with a name.

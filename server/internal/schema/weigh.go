@@ -94,7 +94,7 @@ func (w *weighing) any() {
 // dict weighs a map.
 func (w *weighing) dict(elem *extent) {
 	slot, count, tables := nameSize+elem.variable(), 0, 0
-	small := elem.variable() <= anySize // what package jsonvalue collects
+	small := elem.variable() <= anySize // all that package jsonvalue collects are
 	w.left -= mapBytes
 	w.membersOf(func(name []byte) {
 		switch count++; {
