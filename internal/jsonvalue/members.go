@@ -47,9 +47,13 @@ func (r *memberReader) next() (quoted, value []byte, ok bool) {
 	return r.object[name:end:end], r.object[from:to:to], ok
 }
 
-func countMembers(object []byte) (count int) {
+// countMembers counts the members of an object, up to so many.
+func countMembers(object []byte, most int) (count int) {
 	members := membersOf(object)
-	for _, _, ok := members.next(); ok; _, _, ok = members.next() {
+	for count < most {
+		if _, _, ok := members.next(); !ok {
+			break
+		}
 		count++
 	}
 	return count
