@@ -56,10 +56,13 @@ func (l *Link) recover() {
 	})
 }
 
-// await waits for about a pause, and until the store may be asked: a pass that is not let through would wait for one more pause. It
-// returns false if the link is closed.
+// await waits until the store may be asked, or for about a pause if it may be asked now. It returns false if the link is closed.
 func (l *Link) await(pause time.Duration) bool {
-	for wait := jittered(pause); wait > 0; wait = l.guard.opensIn() {
+	wait := l.guard.opensIn() // differs between replicas, as a pause does
+	if wait == 0 {
+		wait = jittered(pause)
+	}
+	for ; wait > 0; wait = l.guard.opensIn() {
 		select {
 		case <-time.After(wait):
 		case <-l.done.Done():

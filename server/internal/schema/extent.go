@@ -95,7 +95,7 @@ func measured(t reflect.Type, seen map[reflect.Type]*extent) *extent {
 		e.rate = e.elem.perByte(e.elem.inList(), 2)
 	case dict:
 		e.elem = measured(base.Elem(), seen)
-		e.rate = e.elem.perByte(mapBytes+(mapSlots+1)*(nameSize+e.elem.variable()), 5) + 8
+		e.rate = e.elem.perByte(mapBytes+(mapSlots+1)*e.elem.inMap(), 5) + 8
 	case record:
 		e.members(base, seen)
 	}
@@ -156,6 +156,9 @@ func (e *extent) variable() int {
 
 // inList returns what a variable takes as the element of a slice.
 func (e *extent) inList() int { return int(growth * float64(e.variable())) }
+
+// inMap returns what a slot of a map takes whose element is such a variable. It begins at a multiple of 8.
+func (e *extent) inMap() int { return nameSize + (e.variable()+7)&^7 }
 
 // perByte returns the most that a byte of text takes if a value of so many bytes of text at least
 // needs more memory around it.

@@ -209,6 +209,9 @@ func TestEstimateIsAnUpperBound(t *testing.T) {
 			Rows []map[string]string `json:"rows"`
 		}), `{"a":""}`},
 		{new(struct {
+			Rows []map[string]bool `json:"rows"`
+		}), `{"a":true}`},
+		{new(struct {
 			Rows []jsontext.Value `json:"rows"`
 		}), `1`},
 		{new(struct {

@@ -93,7 +93,7 @@ func (w *weighing) any() {
 
 // dict weighs a map.
 func (w *weighing) dict(elem *extent) {
-	slot, count, tables := nameSize+elem.variable(), 0, 0
+	slot, count, tables := elem.inMap(), 0, 0
 	small := elem.variable() <= anySize // all that package jsonvalue collects are
 	w.left -= mapBytes
 	w.membersOf(func(name []byte) {
