@@ -77,8 +77,9 @@ done
 
 say "== images"
 mkdir -p "$out/deploy"
-cp -R deploy/container deploy/compose deploy/helm "$out/deploy"
-if ! (cd "$out/deploy" && "$tools/release" pin -mirror "${MIRROR:-}" container/Dockerfile compose/.env helm/vitrine/values.yaml) 2>"$tmp/report"; then
+# What git ignores there are keys of this machine.
+git ls-files -z deploy/container deploy/compose deploy/helm deploy/replicas | tar --create --null --files-from=- | tar --extract --directory="$out"
+if ! (cd "$out/deploy" && "$tools/release" pin -mirror "${MIRROR:-}" container/Dockerfile compose/.env helm/vitrine/values.yaml replicas/.env) 2>"$tmp/report"; then
 	cannot "digests of images" "$(cat "$tmp/report")"
 fi
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"log"
 	"net/http/httptest"
 	"os"
@@ -59,7 +60,37 @@ func TestPinAddsDigests(t *testing.T) {
 // images are the images of others that the files of a release name.
 var images = []string{
 	"golang:1.26.8", "prom/prometheus:v3.5.0", "otel/opentelemetry-collector-contrib:0.140.0", "jaegertracing/jaeger:2.13.0",
-	"grafana/grafana:12.3.1", "keycloak/keycloak:26.4.5", "curlimages/curl:8.11.1",
+	"grafana/grafana:12.3.1", "keycloak/keycloak:26.4.5", "nginx:1.28.0", "redis:7.2.11", "curlimages/curl:8.11.1",
+}
+
+// pinnedFiles are the files below deploy/ that name images of others. scripts/release.sh pins them.
+var pinnedFiles = []string{"compose/.env", "container/Dockerfile", "helm/vitrine/values.yaml", "replicas/.env"}
+
+// A new file with an image of others must be added to pinnedFiles and to scripts/release.sh. The test skips
+// pages (.md), because people read and type what they say, and the Go modules.
+func TestPinnedFilesAreAllThatNameImages(t *testing.T) {
+	digest := func(string) (string, error) { return sum, nil }
+	var found []string
+	require.NoError(t, fs.WalkDir(os.DirFS(".."), ".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			if _, err := os.Stat(filepath.Join("..", path, "go.mod")); err == nil {
+				return fs.SkipDir
+			}
+			return nil
+		case strings.HasSuffix(path, ".md"):
+			return nil
+		}
+		_, images, err := pin(read(t, []string{filepath.Join("..", path)}), digest)
+		require.NoError(t, err, path)
+		if images > 0 {
+			found = append(found, path)
+		}
+		return nil
+	}))
+	require.ElementsMatch(t, pinnedFiles, found)
 }
 
 // newMirror starts a registry that has some images, and returns its host and their digests.
@@ -90,7 +121,7 @@ func newMirror(t *testing.T, images []string) (host string, digests map[string]s
 func copies(t *testing.T) (files []string) {
 	t.Helper()
 	dir := t.TempDir()
-	for _, file := range []string{"container/Dockerfile", "compose/.env", "helm/vitrine/values.yaml"} {
+	for _, file := range pinnedFiles {
 		text, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(file)))
 		require.NoError(t, err)
 		files = append(files, filepath.Join(dir, strings.ReplaceAll(file, "/", "-")))

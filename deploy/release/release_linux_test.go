@@ -62,6 +62,8 @@ func TestReleaseHasBillsPinsAndChecksums(t *testing.T) {
 	m := maker{clone: filepath.Join(t.TempDir(), "clone"), out: filepath.Join(t.TempDir(), "dist")}
 	said, err := exec.CommandContext(t.Context(), "git", "clone", "--quiet", "../..", m.clone).CombinedOutput()
 	require.NoError(t, err, "%s", said)
+	keys := filepath.Join("deploy", "replicas", "state-keys.txt")
+	require.NoError(t, os.WriteFile(filepath.Join(m.clone, keys), []byte("secret"), 0o600))
 	mirror, digests := newMirror(t, images)
 	unused := database(t, "NoSuchFunction")
 
@@ -72,10 +74,15 @@ func TestReleaseHasBillsPinsAndChecksums(t *testing.T) {
 	require.Contains(t, versions(bill), "pkg:golang/github.com/prometheus/client_golang")
 	require.NotContains(t, versions(bill), "pkg:golang/github.com/stretchr/testify")
 	require.Len(t, *bill.Metadata.Component.Hashes, 1)
-	for _, file := range []string{"deploy/container/Dockerfile", "deploy/compose/.env", "deploy/helm/vitrine/values.yaml"} {
-		require.Contains(t, read(t, []string{filepath.Join(m.out, file)}), "@sha256:")
+	var pinned []string
+	for _, file := range pinnedFiles {
+		pinned = append(pinned, filepath.Join(m.out, "deploy", file))
 	}
-	require.Contains(t, read(t, []string{filepath.Join(m.out, "deploy/container/Dockerfile")}), "golang:1.26.8@"+digests["golang:1.26.8"])
+	text := read(t, pinned)
+	for image, digest := range digests {
+		require.Contains(t, text, image+"@"+digest)
+	}
+	require.NoFileExists(t, filepath.Join(m.out, keys), "git ignores the keys of the replicas; a release must not publish them")
 	require.ElementsMatch(t, strings.Split(read(t, []string{filepath.Join(m.out, "SHA256SUMS")}), "\n"), sums(t, m.out))
 
 	out, err = m.make(t, "DRAFT=1", "VULNDB="+database(t, "Registry.Gather"), "MIRROR="+mirror)
