@@ -76,7 +76,6 @@ for platform in $platforms; do
 done
 
 say "== images"
-mkdir -p "$out/deploy"
 # What git ignores there are keys of this machine.
 git ls-files -z deploy/container deploy/compose deploy/helm deploy/replicas | tar --create --null --files-from=- | tar --extract --directory="$out"
 if ! (cd "$out/deploy" && "$tools/release" pin -mirror "${MIRROR:-}" container/Dockerfile compose/.env helm/vitrine/values.yaml replicas/.env) 2>"$tmp/report"; then

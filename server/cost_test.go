@@ -203,9 +203,11 @@ func costRows() []costRow {
 	limit := server.WithRateLimits(middleware.RateLimit{
 		Name: "calls", Requests: 1e6, Window: time.Millisecond, Per: []string{middleware.PerAddress, middleware.PerTool},
 	})
-	limited := func(tb testing.TB) func() {
-		rig := newModernRig(tb, costServer(tb, telemetry.Disabled(), nil, limit))
-		return func() { rig.serve(tb) }
+	bounded := func(opt server.Option) func(testing.TB) func() {
+		return func(tb testing.TB) func() {
+			rig := newModernRig(tb, costServer(tb, telemetry.Disabled(), nil, opt))
+			return func() { rig.serve(tb) }
+		}
 	}
 	recorded := func(strict bool) func(tb testing.TB) func() {
 		return func(tb testing.TB) func() {
@@ -219,7 +221,8 @@ func costRows() []costRow {
 	off := func(testing.TB) *telemetry.Telemetry { return telemetry.Disabled() }
 	return []costRow{
 		{"modern HTTP, telemetry off", 14, modernOf(off)},
-		{"modern HTTP, telemetry off, a rate limit", 14, limited},
+		{"modern HTTP, telemetry off, a rate limit", 14, bounded(limit)},
+		{"modern HTTP, telemetry off, a bound per caller", 14, bounded(server.WithLimits(server.Limits{MaxInFlightPerCaller: 100}))},
 		{"modern HTTP, unsampled", 15, modernOf(unsampled)},
 		{"modern HTTP, defaults", 15, modernOf(withDefaults)},
 		{"modern HTTP, unsampled, audit", 16, recorded(false)}, // the trace id
