@@ -38,6 +38,7 @@ type meter struct {
 	session string // of the legacy era
 	wire    wire
 	echoes  map[bool][]echoCost // by size; of requests over a connection, and of others
+	heap    []byte              // what else a server keeps: beside it the collector runs seldom, and an echo costs half as much
 }
 
 // A cost is what one request takes.
@@ -65,7 +66,7 @@ func newMeter(tb testing.TB) *meter {
 	addTools(srv)
 	addResources(srv)
 	tb.Cleanup(func() { require.NoError(tb, srv.Shutdown(context.Background())) })
-	m := &meter{tb: tb, handler: srv.Handler(server.WithTrustedProxies("127.0.0.1")), header: http.Header{}, echoes: map[bool][]echoCost{}}
+	m := &meter{tb: tb, handler: srv.Handler(server.WithTrustedProxies("127.0.0.1")), header: http.Header{}, echoes: map[bool][]echoCost{}, heap: make([]byte, 64<<20)}
 	ctx := context.WithValue(context.Background(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}))
 	m.base, err = http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1:8080/mcp", nil)
 	require.NoError(tb, err)

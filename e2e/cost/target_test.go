@@ -248,6 +248,8 @@ func call(tool string) func(string) request {
 const (
 	typedArguments = "typed arguments"
 	looseArguments = "loose arguments"
+
+	nested = `{"any":[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]}` // the most lists of one item
 )
 
 // targets returns all targets.
@@ -269,11 +271,11 @@ func targets() (all []target) {
 func messageTargets() []target {
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	return []target{
-		{typedArguments, true, []string{`{"text":"a b"}`, `{"tags":["a","b"],"rows":[{"id":1,"name":"x"}]}`, `{"named":{"a":"b"},"deep":{"deeper":{"row":{"id":2.0,"name":""}}}}`, `{"bytes":"YQ=="}`, `{"wide":[{},{},{}]}`, `{"any":[{"a":1},[]]}`}, maxSmall,
+		{typedArguments, true, []string{`{"text":"a b"}`, `{"tags":["a","b"],"rows":[{"id":1,"name":"x"}]}`, `{"named":{"a":"b"},"deep":{"deeper":{"row":{"id":2.0,"name":""}}}}`, `{"bytes":"YQ=="}`, `{"wide":[{},{},{}]}`, `{"any":[{"a":1},[]]}`, nested}, maxSmall,
 			func(payload string) request {
 				return modern(mcp.MethodToolsCall, "typed", `"name":"typed","arguments":`+payload)
 			}},
-		{looseArguments, true, []string{`{"any":[{"a":1},[]]}`, `{"any":[1,[]],"count":2.0}`, `{"any":["x"],"count":99999999999999999999}`, `{"any":[7e-320]}`}, maxSmall,
+		{looseArguments, true, []string{`{"any":[{"a":1},[]]}`, `{"any":[1,[]],"count":2.0}`, `{"any":["x"],"count":99999999999999999999}`, `{"any":[7e-320]}`, nested}, maxSmall,
 			func(payload string) request {
 				return modern(mcp.MethodToolsCall, "loose", `"name":"loose","arguments":`+payload)
 			}},

@@ -43,6 +43,9 @@ type anyText struct {
 	pointer jsontext.Pointer
 	// unquoted is the last string that had escapes.
 	unquoted []byte
+	// singles is memory for so many lists of one item, and made how many got theirs at once the last time.
+	singles []any
+	made    int
 }
 
 // These values, of which there are most in a text of so many bytes, need no memory of their own.
@@ -51,8 +54,8 @@ var (
 	digits        = [10]any{0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0}
 )
 
+// value reads a value, which begins here.
 func (t *anyText) value() (any, error) {
-	t.at = SkipSpace(t.text, t.at)
 	switch t.text[t.at] {
 	case '[':
 		return t.list()
@@ -102,12 +105,13 @@ func (t *anyText) ends(last byte) bool {
 }
 
 func (t *anyText) list() (any, error) {
+	from := t.at
 	if !t.more(']') {
 		return emptyList, nil
 	}
 	var full [][]any
-	part := []any(nil)
-	for count := 0; ; t.at++ {
+	var part []any
+	for count := 0; ; t.at = SkipSpace(t.text, t.at+1) {
 		if len(part) == cap(part) && count >= longList {
 			full = append(full, part)
 			part = make([]any, 0, longList/4)
@@ -117,8 +121,12 @@ func (t *anyText) list() (any, error) {
 			t.pointer = jsontext.Pointer("/"+strconv.Itoa(count)) + t.pointer
 			return nil, err
 		}
+		ends := t.ends(']')
+		if ends && count == 0 {
+			return t.single(value, t.at-from), nil
+		}
 		count++
-		if part = append(part, value); !t.ends(']') {
+		if part = append(part, value); !ends {
 			continue
 		}
 		if full == nil {
@@ -126,6 +134,22 @@ func (t *anyText) list() (any, error) {
 		}
 		return slices.Concat(append(full, part)...), nil
 	}
+}
+
+// single returns a list of one item that has so many bytes of text. A text has the most lists if each of them has one item, and to
+// allocate them takes a third of the time. So those of short texts share their memory: who keeps one of them keeps little else.
+func (t *anyText) single(item any, bytes int) []any {
+	const most, short = 15, 256
+	if bytes > short {
+		return []any{item}
+	}
+	if len(t.singles) == 0 {
+		t.made = min(2*t.made+1, most)
+		t.singles = make([]any, t.made)
+	}
+	one := t.singles[:1:1]
+	one[0], t.singles = item, t.singles[1:]
+	return one
 }
 
 // longList is how many items a list has at least that goes on in parts, which are put together once. If all of it grew, it would be
@@ -138,6 +162,7 @@ func (t *anyText) object() (any, error) {
 	for t.more('}') {
 		name := t.string()
 		t.at = SkipSpace(t.text, t.at) + len(":")
+		t.at = SkipSpace(t.text, t.at)
 		value, err := t.value()
 		if err != nil {
 			t.pointer = jsontext.Pointer("").AppendToken(name) + t.pointer

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -89,6 +90,32 @@ func TestDecodeAnyOfLongLists(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, jsontext.Pointer(fmt.Sprintf("/%d/1", count)), fault.JSONPointer)
 	}
+}
+
+// Short lists of one item share memory, but who appends to one does not write into another, and who keeps one keeps little else.
+func TestDecodeAnyListsAreApart(t *testing.T) {
+	decoded := func(text string) []any {
+		var lists any
+		require.NoError(t, json.Unmarshal([]byte(text), &lists, json.WithUnmarshalers(Any)))
+		return lists.([]any)
+	}
+	lists := decoded(`[[1],[2],[],[3],[[4]]]`)
+	for _, list := range lists {
+		_ = append(list.([]any), "another item")
+	}
+	require.Equal(t, []any{[]any{1.0}, []any{2.0}, []any{}, []any{3.0}, []any{[]any{4.0}}}, lists)
+
+	inUse := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	const size = 1 << 20
+	before := inUse()
+	kept := decoded("[" + strings.Repeat(`[1],["`+strings.Repeat("x", size)+`"],`, 20) + "0]")[10]
+	require.Less(t, inUse(), before+size)
+	require.Equal(t, []any{1.0}, kept)
 }
 
 // A program's value in a variable of type any is decoded into, as json/v2 does.

@@ -75,12 +75,11 @@ func (w *weighing) any() {
 	switch w.text[w.at] {
 	case '[':
 		w.left -= 24
-		w.items(func() {
+		w.at++
+		for first := true; w.next(']', first); first = false { // without a func as in items: there may be a list for two bytes
 			w.left -= int(growth * anySize)
-			if w.more() {
-				w.any()
-			}
-		})
+			w.any()
+		}
 	case '{':
 		w.dict(anyExtent)
 	default:
