@@ -70,6 +70,9 @@ func TestAdminPagesNeedTheCredentialOfTheTokenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := attacked(t, "--admin-token-file", file)
+	s.credential = token
+	undisturbed := s.others(t)
+	s.credential = "" // the requests below bring their own, or none
 	for _, path := range []string{"/", "/debug/requests", "/debug/traces", "/debug/live", "/debug/pprof/", "/debug/pprof/heap", "/debug/flight"} {
 		for _, credential := range []string{"", "Bearer ", "Bearer wrong", "Bearer " + token[:len(token)-1], "Bearer " + token + "x", "Basic " + token, token} {
 			resp, body, err := s.get(path, "Authorization", credential)
@@ -95,4 +98,5 @@ func TestAdminPagesNeedTheCredentialOfTheTokenFile(t *testing.T) {
 		t.Errorf("with the credential: %d", status)
 	}
 	s.credential = token
+	undisturbed()
 }

@@ -183,6 +183,7 @@ func TestAHangingAudit(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := attacked(t, "--audit-pipe", path, fmt.Sprintf("--audit-pipe-strict=%v", strict))
+			undisturbed := s.others(t)
 			c := s.caller(t, attacker, "ann")
 			statuses := map[int]int{}
 			for n := range 600 { // the pipe takes 64 KiB, and 64 records wait
@@ -206,6 +207,7 @@ func TestAHangingAudit(t *testing.T) {
 				}
 				return nil
 			})
+			undisturbed()
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 func TestAnswersWithoutAQuestionAreNotConsent(t *testing.T) {
 	t.Parallel()
 	s := attacked(t)
+	undisturbed := s.others(t)
 	ann := s.caller(t, attacker, "ann")
 	ann.asked(t, pay(5).with(accepted))
 	ann.asked(t, pay(5).with(`"requestState":null,`+accepted))
@@ -21,6 +22,7 @@ func TestAnswersWithoutAQuestionAreNotConsent(t *testing.T) {
 		t.Errorf("consent to a question: %d %s", r.status, r.body)
 	}
 	ann.paid(t, 1)
+	undisturbed()
 }
 
 // With --single-use-states consent is worth one payment, also for those who spend it many times at
@@ -28,6 +30,7 @@ func TestAnswersWithoutAQuestionAreNotConsent(t *testing.T) {
 func TestConsentIsSpentOnce(t *testing.T) {
 	t.Parallel()
 	s := attacked(t, "--single-use-states")
+	undisturbed := s.others(t)
 	ann := s.caller(t, attacker, "ann")
 	state := ann.asked(t, pay(5))
 	var paid atomic.Int64
@@ -47,4 +50,5 @@ func TestConsentIsSpentOnce(t *testing.T) {
 		t.Errorf("one consent has paid %d times", paid.Load())
 	}
 	ann.paid(t, 1)
+	undisturbed()
 }

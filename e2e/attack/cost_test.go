@@ -112,7 +112,9 @@ func TestOneRequestIsCheap(t *testing.T) {
 		t.Run(attack.name, func(t *testing.T) {
 			t.Parallel()
 			s := attacked(t)
+			undisturbed := s.others(t)
 			s.cheap(t, s.caller(t, attacker, ""), attack.what)
+			undisturbed()
 		})
 	}
 }
@@ -139,12 +141,14 @@ func TestOneAnswerIsCheap(t *testing.T) {
 		t.Run(attack.name, func(t *testing.T) {
 			t.Parallel()
 			s := attacked(t)
+			undisturbed := s.others(t)
 			c := s.caller(t, attacker, "")
 			state := c.asked(t, call{tool: attack.tool})
 			r := s.cheap(t, c, call{tool: attack.tool, extra: fmt.Sprintf(`"requestState":%q,"inputResponses":{%q:%s}`, state, attack.tool, attack.answer)})
 			if r.Result == nil || attack.fits == (r.Result.ResultType == "input_required") {
 				t.Errorf("%d %.300s", r.status, r.body)
 			}
+			undisturbed()
 		})
 	}
 }
@@ -185,7 +189,7 @@ func (s *target) cost(t *testing.T, c *caller, what call) (least time.Duration, 
 		s.forgetPeak(t)
 		before := s.cpu(t)
 		r = c.modern(t, 1, what)
-		s.awaitInFlight(t, "", 0)
+		s.awaitInFlight(t, what.tool, 0)
 		time.Sleep(20 * time.Millisecond) // what goes on after the answer counts, too
 		peak = min(peak, s.memory(t, "VmHWM"))
 		if least = min(least, s.cpu(t)-before); least > 20*bound.CPU {
@@ -222,6 +226,7 @@ func TestLargeRequestsTogetherAreCheap(t *testing.T) {
 func TestASmallRequestCostsWhatItsBytesCost(t *testing.T) {
 	const size, rounds = bound.SmallBytes, 30
 	s := attacked(t)
+	undisturbed := s.others(t)
 	c := s.caller(t, attacker, "")
 	cost := func(what call, rounds int) time.Duration {
 		before := s.cpu(t)
@@ -246,6 +251,7 @@ func TestASmallRequestCostsWhatItsBytesCost(t *testing.T) {
 			}
 		})
 	}
+	undisturbed()
 }
 
 // fiveTemplates reads a URI that comes near to five templates of five bounded variables.

@@ -75,6 +75,7 @@ func refused(t *testing.T, what string, r response, statuses ...int) {
 func TestForeignPagesGetNoPermission(t *testing.T) {
 	t.Parallel()
 	s := attacked(t)
+	undisturbed := s.others(t)
 	before := s.admitted(t)
 	preflight := rawRequest{line: "OPTIONS /mcp HTTP/1.1", header: []string{"Host: " + s.host, "Origin: http://evil.example",
 		"Access-Control-Request-Method: POST", "Access-Control-Request-Headers: content-type,mcp-method"}}
@@ -105,12 +106,14 @@ func TestForeignPagesGetNoPermission(t *testing.T) {
 	if after := s.admitted(t); after != before {
 		t.Errorf("%d refused requests were admitted", after-before)
 	}
+	undisturbed()
 }
 
 // With --refuse-local-origins the page of another local port gets no permission either.
 func TestPagesOfOtherLocalPortsCanBeRefused(t *testing.T) {
 	t.Parallel()
 	s := attacked(t, "--refuse-local-origins", "--allowed-origins", "http://localhost:6274")
+	undisturbed := s.others(t)
 	port := s.host[strings.LastIndexByte(s.host, ':'):]
 	for _, origin := range []string{"http://localhost:3000", "http://127.0.0.1:1", "http://[::1]:3000", "http://localhost", "http://127.0.0.2" + port} {
 		for _, r := range s.exchange(t, s.rawEcho(1).with("Origin: "+origin).String()) {
@@ -122,4 +125,5 @@ func TestPagesOfOtherLocalPortsCanBeRefused(t *testing.T) {
 			t.Errorf("refused: %s: %+v", raw, all)
 		}
 	}
+	undisturbed()
 }

@@ -59,6 +59,7 @@ func TestCompletionOfALargeFolderIsBounded(t *testing.T) {
 		}
 	}
 	s := attacked(t, "--folder", folder)
+	undisturbed := s.others(t)
 	c := s.caller(t, attacker, "")
 	cost := func(name string) time.Duration {
 		complete := call{method: "completion/complete", params: `"ref":{"type":"ref/resource","uri":"file:///docs/{+path}"},"argument":{"name":"path","value":"` + name + `/file-"}`}
@@ -76,4 +77,5 @@ func TestCompletionOfALargeFolderIsBounded(t *testing.T) {
 	if large > 8*small {
 		t.Errorf("20 completions take %v of CPU in a large folder, and %v in a small one", large, small)
 	}
+	undisturbed()
 }

@@ -75,6 +75,7 @@ func TestAmbiguousFramingIsRefused(t *testing.T) {
 func TestLengthAndChunksAtOnce(t *testing.T) {
 	t.Parallel()
 	s := attacked(t)
+	undisturbed := s.others(t)
 	echo := s.rawEcho(1)
 	both := echo.with("Content-Length: 4").chunked(chunks(echo.body, 100) + "0\r\n\r\n")
 	all := s.exchange(t, both.String())
@@ -87,12 +88,14 @@ func TestLengthAndChunksAtOnce(t *testing.T) {
 			t.Errorf("an empty body was served: %s", r.body)
 		}
 	}
+	undisturbed()
 }
 
 // Requests in one write are answered one after the other, in order, each with its own id.
 func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	t.Parallel()
 	s := attacked(t)
+	undisturbed := s.others(t)
 	const n = 50
 	var all strings.Builder
 	for i := range n {
@@ -111,12 +114,14 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 			t.Errorf("response %d: %s", i, r.body)
 		}
 	}
+	undisturbed()
 }
 
 // Bytes behind the end of a body are another request, and never a part of the first.
 func TestBytesBehindABodyAreAnotherRequest(t *testing.T) {
 	t.Parallel()
 	s := attacked(t)
+	undisturbed := s.others(t)
 	all := s.exchange(t, s.rawEcho(1).String()+"garbage that is no request\r\n\r\n")
 	if len(all) != 2 || all[0].text() != "hello" || all[1].status != http.StatusBadRequest {
 		t.Errorf("%+v", all)
@@ -125,6 +130,7 @@ func TestBytesBehindABodyAreAnotherRequest(t *testing.T) {
 	if len(all) != 2 || all[0].text() != "hello" || string(all[1].ID) != "2" {
 		t.Errorf("%+v", all)
 	}
+	undisturbed()
 }
 
 // Other first lines, paths and methods reach no tool.
@@ -159,6 +165,7 @@ func TestOddRequestLinesServeNothing(t *testing.T) {
 func TestExpectations(t *testing.T) {
 	t.Parallel()
 	s := attacked(t)
+	undisturbed := s.others(t)
 	w := s.wire(t, attacker)
 	echo := s.rawEcho(1).with("Expect: 100-continue").String()
 	head, body, _ := strings.Cut(echo, "\r\n\r\n")
@@ -179,12 +186,14 @@ func TestExpectations(t *testing.T) {
 	if len(all) != 1 || all[0].status != http.StatusExpectationFailed {
 		t.Errorf("%+v", all)
 	}
+	undisturbed()
 }
 
 // A body that says it is encoded is refused unread: nothing is ever unpacked.
 func TestEncodedBodiesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := attacked(t)
+	undisturbed := s.others(t)
 	before := s.admitted(t)
 	bomb := strings.Repeat("\x1f\x8b\x08\x00", 1000)
 	for _, coding := range []string{"gzip", "GZIP", "deflate", "br", "zstd", "compress", "gzip, identity", "identity, gzip", "x-gzip", "aws-chunked"} {
@@ -200,4 +209,5 @@ func TestEncodedBodiesAreRefused(t *testing.T) {
 	if after := s.admitted(t); after != before {
 		t.Errorf("%d requests were admitted", after-before)
 	}
+	undisturbed()
 }

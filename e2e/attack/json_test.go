@@ -82,6 +82,7 @@ func manyNames(n int) string {
 func TestIDsComeBackExactly(t *testing.T) {
 	t.Parallel()
 	s := attacked(t)
+	undisturbed := s.others(t)
 	c := s.caller(t, attacker, "")
 	echo := call{tool: "echo", arguments: `{"text":"hello"}`}
 	for _, id := range []string{
@@ -97,6 +98,7 @@ func TestIDsComeBackExactly(t *testing.T) {
 			t.Errorf("the id %.40s: %d %.200s", id, r.status, r.body)
 		}
 	}
+	undisturbed()
 }
 
 func sameJSON(a, b string) bool {

@@ -69,7 +69,9 @@ func TestLiesOfIssuersAreNotBelieved(t *testing.T) {
 		i.Answer(lie)
 		issuers[name], urls = i, append(urls, i.URL)
 	}
-	s := attacked(t, "--oauth-issuer", strings.Join(urls, ","), "--oauth-resource", issuertest.Resource)
+	honest := newIssuer(t)
+	s := honest.protected(t, "--oauth-issuer", strings.Join(append(urls, honest.URL), ","))
+	undisturbed := s.others(t)
 	c := s.caller(t, attacker, "")
 	for name, i := range issuers {
 		r := c.sendToken(t, "Bearer "+i.Token(nil))
@@ -105,6 +107,7 @@ func TestLiesOfIssuersAreNotBelieved(t *testing.T) {
 	if n := s.metrics(t).sum("vitrine_refusals_total", "reason", "issuer_unavailable"); n != float64(unavailable) {
 		t.Errorf("%v refusals, want %d", n, unavailable)
 	}
+	undisturbed()
 }
 
 // While an issuer does not answer, tokens with known keys do not wait. Those with unknown keys get their
@@ -113,6 +116,7 @@ func TestIssuersThatDoNotAnswer(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
 	s := i.protected(t)
+	undisturbed := s.others(t)
 	known := s.caller(t, bystanders, "olga")
 	if r := known.modern(t, 1, echo("x")); r.text() != "x" {
 		t.Fatalf("before: %d %s", r.status, r.body)
@@ -181,4 +185,5 @@ func TestIssuersThatDoNotAnswer(t *testing.T) {
 	if n := i.Asked(issuertest.KeysPath) + i.Asked(issuertest.MetadataPath); n > 8 {
 		t.Errorf("the issuer was asked %d times, want no more than 8", n)
 	}
+	undisturbed()
 }

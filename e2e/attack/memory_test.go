@@ -22,10 +22,16 @@ func bounded(t *testing.T) *target {
 // fits checks that the server has kept within its memory.
 func (s *target) fits(t *testing.T, what string) {
 	t.Helper()
+	s.fitsInto(t, boundedMemory, what)
+}
+
+// fitsInto checks that the server has taken no more than some bytes of memory.
+func (s *target) fitsInto(t *testing.T, memory int64, what string) {
+	t.Helper()
 	peak := s.memory(t, "VmHWM")
 	t.Logf("%s: largest resident set %d MiB", what, peak>>20)
-	if peak > boundedMemory {
-		t.Errorf("%s: the resident set had %d MiB, and may have %d", what, peak>>20, boundedMemory>>20)
+	if peak > memory {
+		t.Errorf("%s: the resident set had %d MiB, and may have %d", what, peak>>20, memory>>20)
 	}
 }
 

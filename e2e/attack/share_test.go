@@ -26,8 +26,10 @@ func TestCallersThatHungUpHoldOnlyTheirShare(t *testing.T) {
 func TestCallsWithoutACallerEnd(t *testing.T) {
 	t.Parallel()
 	s := attacked(t, "--max-in-flight-total", "64", "--max-queue", "64", "--orphan-grace", "1s")
+	undisturbed := s.others(t)
 	s.hangUp(t, 2, 20)
-	s.awaitInFlight(t, "", 0)
+	s.awaitInFlight(t, "sleep", 2) // those of others
+	undisturbed()
 }
 
 // hangUp opens legacy sessions, makes calls of ten minutes in them, and hangs up. It returns when
@@ -143,6 +145,7 @@ func TestHandshakesOfOneCallerEvictNobodyElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := attacked(t, "--max-sessions", "100")
+			undisturbed := s.others(t)
 			var idle []*caller
 			for i := range 10 {
 				c := s.caller(t, fmt.Sprintf("127.0.0.%d", 10+i), "")
@@ -161,8 +164,7 @@ func TestHandshakesOfOneCallerEvictNobodyElse(t *testing.T) {
 					t.Errorf("the idle session of caller %d: %d %s", i, r.status, r.body)
 				}
 			}
-			fresh := s.caller(t, bystanders, "")
-			fresh.initialize(t)
+			undisturbed()
 		})
 	}
 }
@@ -172,6 +174,7 @@ func TestHandshakesOfAFullServerAreCheap(t *testing.T) {
 	t.Parallel()
 	const most, n = 4000, 300
 	s := attacked(t, "--max-sessions", fmt.Sprint(most))
+	undisturbed := s.others(t)
 	open := func(n int) time.Duration {
 		w := s.wire(t, attacker)
 		raw := rawRequest{line: "POST /mcp HTTP/1.1", body: initializeFrame,
@@ -193,6 +196,7 @@ func TestHandshakesOfAFullServerAreCheap(t *testing.T) {
 	if full := open(n); full > 5*below {
 		t.Errorf("%d handshakes take %v of CPU, and with %d sessions %v", n, below, most, full)
 	}
+	undisturbed()
 }
 
 // A server whose slots are all held, and whose queue is full, is not ready. It still answers those
@@ -304,6 +308,7 @@ func TestRunningTasksOfOneCallerLeaveRoomForOthers(t *testing.T) {
 func TestTasksOfOneCallerPushOutNobodyElse(t *testing.T) {
 	t.Parallel()
 	s := attacked(t)
+	undisturbed := s.others(t)
 	ann := s.caller(t, bystanders, "ann")
 	small := ann.detached(t, job(0, 1000))
 	eventually(t, func() error {
@@ -321,12 +326,14 @@ func TestTasksOfOneCallerPushOutNobodyElse(t *testing.T) {
 	if r := ann.modern(t, 1, about("tasks/get", small, "")); r.Result == nil || r.Result.Status != "completed" {
 		t.Errorf("the small result of another caller: %d %s", r.status, r.body)
 	}
+	undisturbed()
 }
 
 // The events that one caller keeps for later do not push out those of another.
 func TestEventsOfOneCallerPushOutNobodyElse(t *testing.T) {
 	t.Parallel()
 	s := attacked(t)
+	undisturbed := s.others(t)
 	talk := func(c *caller, messages, bytes int) *stream {
 		c.initialize(t)
 		c.legacy(t, "level", call{method: "logging/setLevel", params: `"level":"debug"`})
@@ -352,7 +359,8 @@ func TestEventsOfOneCallerPushOutNobodyElse(t *testing.T) {
 	for {
 		a := rest.next(t)
 		if a.text() == "said" {
-			return
+			break
 		}
 	}
+	undisturbed()
 }
