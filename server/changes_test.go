@@ -3,10 +3,12 @@ package server_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,10 +25,13 @@ import (
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
+var changesSeed = flag.Uint64("changes.seed", 1, "the seed of TestPageOfChangesNamesTheCause")
+
 // A shop is a server with five tools, and callers in virtual time. Its fields change what happens.
 type shop struct {
 	tel     *telemetry.Telemetry
 	handler http.Handler
+	calls   uint64 // that were made
 
 	incident  atomic.Bool
 	fails     []string // tools that fail half of their calls during the incident
@@ -50,16 +55,21 @@ func (s *shop) open(t *testing.T) {
 		})),
 		deny(func(_ *auth.Principal, op *auth.Operation) bool { return op.Name == s.hidden && s.incident.Load() }))
 	for i, name := range []string{"search", "order", "refund", "forecast", "export"} {
-		server.AddTool(srv, server.Tool{Name: name, Scopes: []string{"shop"}}, func(ctx context.Context, _ *server.Call, _ struct{}) (string, error) {
+		server.AddTool(srv, server.Tool{Name: name, Scopes: []string{"shop"}}, func(ctx context.Context, call *server.Call, _ struct{}) (string, error) {
+			id, err := strconv.ParseUint(call.ID.String(), 10, 64)
+			if err != nil {
+				return "", err
+			}
+			random := randomOf(id, 1)
 			select {
-			case <-time.After(time.Duration(float64(10*time.Millisecond) * float64(1+i*i*20) * (0.5 + rand.Float64()))):
+			case <-time.After(time.Duration(float64(10*time.Millisecond) * float64(1+i*i*20) * (0.5 + random.Float64()))):
 			case <-ctx.Done():
 				return "", context.Cause(ctx)
 			}
-			size := 500 + rand.IntN(500)
+			size := 500 + random.IntN(500)
 			if s.incident.Load() {
 				for _, failing := range s.fails {
-					if name == failing && rand.IntN(2) == 0 {
+					if name == failing && random.IntN(2) == 0 {
 						return "", errors.New("the database is gone")
 					}
 				}
@@ -73,10 +83,15 @@ func (s *shop) open(t *testing.T) {
 	s.handler = srv.Handler()
 }
 
+// randomOf returns what is random about a call: 0 for its caller, 1 for its handler. It does not depend on other calls, which run
+// at the same time.
+func randomOf(call, part uint64) *rand.Rand { return rand.New(rand.NewPCG(*changesSeed, 2*call+part)) }
+
 // call makes a call of one of the tools.
-func (s *shop) call(id int) {
-	client, user := []string{"desk", "cli"}[id%2], fmt.Sprintf("user-%d", rand.IntN(5))
-	tool := []string{"search", "order", "refund", "forecast", "export"}[rand.IntN(5)]
+func (s *shop) call(id uint64) {
+	random := randomOf(id, 0)
+	client, user := []string{"desk", "cli"}[id%2], fmt.Sprintf("user-%d", random.IntN(5))
+	tool := []string{"search", "order", "refund", "forecast", "export"}[random.IntN(5)]
 	body := modern(id, "tools/call", call(tool, `{}`), fmt.Sprintf(`"io.modelcontextprotocol/clientInfo":{"name":%q,"version":"1.0"}`, client))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -98,7 +113,9 @@ func (s *shop) call(id int) {
 // run makes three calls a second for so long.
 func (s *shop) run(length time.Duration) {
 	var calls sync.WaitGroup
-	for id := range int(length / (time.Second / 3)) {
+	for range int(length / (time.Second / 3)) {
+		id := s.calls
+		s.calls++
 		calls.Go(func() { s.call(id) })
 		time.Sleep(time.Second / 3)
 	}

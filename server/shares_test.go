@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -55,14 +58,20 @@ func (c *crowd) modern(caller, tool string) (status int, body string) {
 // begin opens a legacy session of a caller. If its handshake is not finished, it is of no use.
 func (c *crowd) begin(caller string, finish bool) (session string) {
 	c.t.Helper()
-	res, body := exchange(c.t, http.MethodPost, c.url,
-		legacy(1, "initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}`), "X-Forwarded-For: "+caller)
+	res, body := c.initialize(caller)
 	require.Equal(c.t, http.StatusOK, res.StatusCode, body)
 	session = res.Header.Get("Mcp-Session-Id")
 	if finish {
 		c.inSession(caller, session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	}
 	return session
+}
+
+// initialize asks for a legacy session.
+func (c *crowd) initialize(caller string) (*http.Response, string) {
+	c.t.Helper()
+	return exchange(c.t, http.MethodPost, c.url,
+		legacy(1, "initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}`), "X-Forwarded-For: "+caller)
 }
 
 // inSession sends a message in a legacy session.
@@ -205,6 +214,71 @@ func TestHandshakesOfOneAddressEvictNoOtherSession(t *testing.T) {
 			c.begin("192.0.2.99", true)
 		})
 	}
+}
+
+// Each event stream that a legacy client opens with GET keeps its session from being evicted. One caller with as many as it can
+// open leaves room for those of others, and keeps its own. The place of a session whose client has left goes to a newcomer.
+func TestOwnStreamsOfOneCallerLeaveRoomForOthers(t *testing.T) {
+	const greedy, limit = "192.0.2.66", 32
+	c := newCrowd(t, server.Limits{MaxSessions: limit})
+	evicted := func() uint64 { return c.srv.Core().Snapshot().Counters.SessionsClosed[mcp.CauseSessionEvicted] }
+	var held []*eventStream
+	for range limit - limit/16 { // all but the reserve
+		held = append(held, c.read(greedy, c.begin(greedy, true)))
+	}
+	last := held[len(held)-1]
+	again := openStream(t, http.MethodGet, c.url, "", "X-Forwarded-For: "+greedy, "Mcp-Session-Id: "+last.Request.Header.Get("Mcp-Session-Id"))
+	require.Equal(t, http.StatusConflict, again.StatusCode, "a session has one stream")
+	c.full(greedy)
+
+	others := []*eventStream{c.read("192.0.2.1", c.begin("192.0.2.1", true)), c.read("192.0.2.2", c.begin("192.0.2.2", true))}
+	for _, caller := range []string{greedy, "192.0.2.1", "192.0.2.3"} {
+		c.full(caller) // the reserve is taken, and no session is idle
+	}
+	require.Zero(t, evicted())
+	server.AddTool(c.srv, server.Tool{Name: "new"}, text("hello"))
+	for _, s := range append(others, held...) {
+		require.Contains(t, s.next(), toolsChanged, "no stream was ended")
+	}
+
+	last.Body.Close()
+	require.Eventually(t, func() bool { return c.idle() == 1 }, wait, tick)
+	held[len(held)-1] = c.read("192.0.2.3", c.begin("192.0.2.3", true))
+	require.EqualValues(t, 1, evicted(), "the session that nobody reads")
+	server.AddTool(c.srv, server.Tool{Name: "another"}, text("hello"))
+	for _, s := range append(others, held...) {
+		require.Contains(t, s.next(), toolsChanged)
+	}
+	conserved(t, c.srv)
+	require.Eventually(t, func() bool {
+		return !slices.ContainsFunc(c.srv.Core().Snapshot().Shares, func(of session.ShareInfo) bool { return of.Used != 0 || of.Holders != 0 })
+	}, wait, tick, "nobody holds anything")
+}
+
+// read opens the own stream of a legacy session.
+func (c *crowd) read(caller, session string) *eventStream {
+	c.t.Helper()
+	s := openStream(c.t, http.MethodGet, c.url, "", "X-Forwarded-For: "+caller, "Mcp-Session-Id: "+session)
+	require.Equal(c.t, http.StatusOK, s.StatusCode)
+	return s
+}
+
+// idle returns how many sessions have neither a stream nor a request.
+func (c *crowd) idle() (n int) {
+	for _, s := range c.srv.Core().Snapshot().Sessions {
+		if s.Idle > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// full checks that a caller gets no further session, and is told the limit.
+func (c *crowd) full(caller string) {
+	c.t.Helper()
+	res, body := c.initialize(caller)
+	require.Equal(c.t, http.StatusTooManyRequests, res.StatusCode, body)
+	require.Contains(c.t, body, `"limit":"max_sessions"`)
 }
 
 // A server that is full of requests of several callers is not ready for more.

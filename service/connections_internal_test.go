@@ -106,6 +106,33 @@ func TestBusyConnectionsAreNotClosed(t *testing.T) {
 	}
 }
 
+// One caller with as many connections that serve something as it can have, such as an event stream that stays open, leaves room
+// for those of others, and keeps its own.
+func TestBusyConnectionsOfOneCallerLeaveRoomForOthers(t *testing.T) {
+	const size, busy = 64, 0
+	reached := 0
+	l := newConnections(nil, size, time.Hour, func(string) { reached++ })
+	var held []*connection
+	for range size - size/16 { // all but the reserve
+		held = append(held, l.opened(t, "192.0.2.1:1", busy))
+	}
+	greedy := l.table.Get(share.KeyOf(nil, share.AddrOf("192.0.2.1:1")))
+	defer greedy.Release()
+	require.False(t, l.acquire(greedy))
+	l.opened(t, "192.0.2.2:1", busy)
+	l.opened(t, "192.0.2.3:1", busy)
+	for _, c := range held {
+		require.False(t, c.closed.Load())
+	}
+	require.Zero(t, reached, "none was closed for them")
+	held[0].Close()
+	require.False(t, l.acquire(greedy), "others have taken of the reserve, which is filled first")
+	for c := range l.open {
+		c.Close()
+	}
+	require.Zero(t, l.places.Usage().Used)
+}
+
 // opened adds a connection that is idle since a time.
 func (l *connections) opened(t *testing.T, address string, idleSince int64) *connection {
 	server, client := net.Pipe()
