@@ -76,8 +76,9 @@ for platform in $platforms; do
 done
 
 say "== images"
-# What git ignores there are keys of this machine.
-git ls-files -z deploy/container deploy/compose deploy/helm deploy/replicas | tar --create --null --files-from=- | tar --extract --directory="$out"
+mkdir -p "$out/deploy"
+cp -R deploy/container deploy/compose deploy/helm deploy/replicas "$out/deploy"
+rm -f "$out/deploy/replicas/state-keys.txt" # the secret keys of this machine, which git ignores and cp does not
 if ! (cd "$out/deploy" && "$tools/release" pin -mirror "${MIRROR:-}" container/Dockerfile compose/.env helm/vitrine/values.yaml replicas/.env) 2>"$tmp/report"; then
 	cannot "digests of images" "$(cat "$tmp/report")"
 fi

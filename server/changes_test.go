@@ -83,8 +83,8 @@ func (s *shop) open(t *testing.T) {
 	s.handler = srv.Handler()
 }
 
-// randomOf returns what is random about a call: 0 for its caller, 1 for its handler. It does not depend on other calls, which run
-// at the same time.
+// randomOf returns the random numbers of one part of a call: 0 is its caller, 1 its handler. They do not depend on other calls, which
+// run at the same time.
 func randomOf(call, part uint64) *rand.Rand { return rand.New(rand.NewPCG(*changesSeed, 2*call+part)) }
 
 // call makes a call of one of the tools.

@@ -27,14 +27,15 @@ import (
 // costServer is a server with one tool, as its users have it.
 func costServer(tb testing.TB, tel *telemetry.Telemetry, scopes []string, opts ...server.Option) *server.Server {
 	srv := server.New("cost", "1", append(opts, server.WithTelemetry(tel), server.WithLogger(slog.New(slog.DiscardHandler)))...)
-	server.AddTool(srv, server.Tool{Name: "echo", Scopes: scopes},
-		func(_ context.Context, _ *server.Call, in struct {
-			Text string `json:"text"`
-		}) (string, error) {
-			return in.Text, nil
-		})
+	server.AddTool(srv, server.Tool{Name: "echo", Scopes: scopes}, costEcho)
 	tb.Cleanup(func() { require.NoError(tb, srv.Shutdown(context.Background())) })
 	return srv
+}
+
+func costEcho(_ context.Context, _ *server.Call, in struct {
+	Text string `json:"text"`
+}) (string, error) {
+	return in.Text, nil
 }
 
 // unsampled is telemetry with everything on but the recording of spans.
@@ -209,6 +210,12 @@ func costRows() []costRow {
 			return func() { rig.serve(tb) }
 		}
 	}
+	classed := func(tb testing.TB) func() {
+		srv := costServer(tb, telemetry.Disabled(), nil)
+		server.AddTool(srv, server.Tool{Name: "echo", Class: server.NewClass("cost", 100).PerCaller(50)}, costEcho)
+		rig := newModernRig(tb, srv)
+		return func() { rig.serve(tb) }
+	}
 	recorded := func(strict bool) func(tb testing.TB) func() {
 		return func(tb testing.TB) func() {
 			rig := newModernRig(tb, costServer(tb, unsampled(tb), nil, server.WithAudit(costAudit(tb, strict))))
@@ -223,6 +230,7 @@ func costRows() []costRow {
 		{"modern HTTP, telemetry off", 14, modernOf(off)},
 		{"modern HTTP, telemetry off, a rate limit", 14, bounded(limit)},
 		{"modern HTTP, telemetry off, a bound per caller", 14, bounded(server.WithLimits(server.Limits{MaxInFlightPerCaller: 100}))},
+		{"modern HTTP, telemetry off, a class with a bound per caller", 14, classed},
 		{"modern HTTP, unsampled", 15, modernOf(unsampled)},
 		{"modern HTTP, defaults", 15, modernOf(withDefaults)},
 		{"modern HTTP, unsampled, audit", 16, recorded(false)}, // the trace id

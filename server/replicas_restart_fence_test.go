@@ -174,7 +174,7 @@ func TestOutageBetweenTheTwoLooksForALease(t *testing.T) {
 				for looked := time.Now(); time.Since(looked) < time.Minute; time.Sleep(time.Second) {
 					since := time.Since(looked)
 					away := since >= tt.from && since < tt.to
-					for _, l := range r.links[1:] {
+					for _, l := range r.links {
 						l.cut.Store(away)
 					}
 					r.links[0].stopped.Store(tt.back == 0 || since < tt.back)

@@ -38,7 +38,7 @@ type meter struct {
 	session string // of the legacy era
 	wire    wire
 	echoes  map[bool][]echoCost // by size; of requests over a connection, and of others
-	heap    []byte              // what else a server keeps: beside it the collector runs seldom, and an echo costs half as much
+	heap    []byte              // what else a server keeps: beside it the collector runs seldom, and an echo costs less
 }
 
 // A cost is what one request takes.

@@ -92,7 +92,8 @@ func TestDecodeAnyOfLongLists(t *testing.T) {
 	}
 }
 
-// Short lists of one item share memory, but who appends to one does not write into another, and who keeps one keeps little else.
+// Short lists of one item share an array. An append to one does not write into another, and a program that keeps one does not keep
+// long ones.
 func TestDecodeAnyListsAreApart(t *testing.T) {
 	decoded := func(text string) []any {
 		var lists any

@@ -58,7 +58,7 @@ func (l *Link) recover() {
 
 // await waits until the store may be asked, or for about a pause if it may be asked now. It returns false if the link is closed.
 func (l *Link) await(pause time.Duration) bool {
-	wait := l.guard.opensIn() // differs between replicas, as a pause does
+	wait := l.guard.opensIn() // a pause of its own length at each replica, unless a call tries just now
 	if wait == 0 {
 		wait = jittered(pause)
 	}

@@ -73,7 +73,7 @@ func (c *completion) value(s *shape) bool {
 	if s.kind == integer && (first == '-' || first >= '0' && first <= '9') {
 		return c.integer()
 	}
-	end, ok := jsonvalue.SkipValue(c.text, c.at) // whose numbers were looked at before
+	end, ok := jsonvalue.SkipValue(c.text, c.at) // admits or Validate has checked its numbers
 	c.at = end
 	return ok
 }

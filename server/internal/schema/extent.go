@@ -157,7 +157,7 @@ func (e *extent) variable() int {
 // inList returns what a variable takes as the element of a slice.
 func (e *extent) inList() int { return int(growth * float64(e.variable())) }
 
-// inMap returns what a slot of a map takes whose element is such a variable. It begins at a multiple of 8.
+// inMap returns the size of a slot of a map whose element is such a variable. A slot begins at a multiple of 8.
 func (e *extent) inMap() int { return nameSize + (e.variable()+7)&^7 }
 
 // perByte returns the most that a byte of text takes if a value of so many bytes of text at least
