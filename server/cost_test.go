@@ -82,14 +82,20 @@ func newModernRig(tb testing.TB, srv *server.Server) *exchangeRig {
 // newLegacyRig returns a rig for a tools/call of a legacy client, whose session is open.
 func newLegacyRig(tb testing.TB, srv *server.Server) *exchangeRig {
 	rig := newExchangeRig(tb, srv, "2025-11-25")
+	rig.open(tb)
+	rig.say(legacy(1, "tools/call", echoed))
+	return rig
+}
+
+// open opens a legacy session.
+func (rig *exchangeRig) open(tb testing.TB) {
+	rig.request.Header.Del("Mcp-Session-Id")
 	rig.say(legacy(0, "initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}`))
 	rig.serve(tb)
 	rig.request.Header.Set("Mcp-Session-Id", rig.header.Get("Mcp-Session-Id"))
 	rig.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	rig.exchange()
 	require.Equal(tb, http.StatusAccepted, rig.status)
-	rig.say(legacy(1, "tools/call", echoed))
-	return rig
 }
 
 func newExchangeRig(tb testing.TB, srv *server.Server, version string) *exchangeRig {

@@ -1,10 +1,6 @@
 package notify
 
-import (
-	"maps"
-	"sync"
-	"time"
-)
+import "sync"
 
 // A Feed sends notifications to one subscriber. It is busy while the notifications that it has
 // posted last are not written. Then others wait in its queues. So a subscriber that does not read
@@ -23,23 +19,14 @@ type Feed struct {
 	overflow func()
 
 	// Guarded by Hub.mu.
-	topics    map[Topic]time.Time // since when it has resources; zero for other topics
-	most      int                 // how many there were since it was made
-	resources int                 // how many of the topics are resources
-	left      bool
+	topics topics
+	left   bool
 
 	mu      sync.Mutex // guards the rest
 	changes latest
 	events  every
 	busy    bool
 	closed  bool
-}
-
-// shrink makes a new map for few topics that are left of many: the old one keeps its memory. The caller must hold Hub.mu.
-func (f *Feed) shrink() {
-	if f.most > 64 && len(f.topics) < f.most/4 {
-		f.topics, f.most = maps.Clone(f.topics), len(f.topics)
-	}
 }
 
 // tell adds a notification for a subscriber of the topic as, if the subscriber may know of it, and

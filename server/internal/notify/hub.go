@@ -51,7 +51,7 @@ func (h *Hub) join(
 	room room, post func(Notification, func()), may func(Notification, Topic) bool, topics []Topic, revisions map[string]int64,
 ) (f *Feed, ok bool) {
 	f = &Feed{
-		room: room, post: post, may: may, limit: h.core.Limits().MaxPendingUpdates, overflow: h.overflow, busy: true, topics: make(map[Topic]time.Time, len(topics)),
+		room: room, post: post, may: may, limit: h.core.Limits().MaxPendingUpdates, overflow: h.overflow, busy: true,
 	}
 	f.next = f.send
 	h.joined.Add(1)
@@ -71,19 +71,13 @@ func (h *Hub) join(
 
 // subscribe adds a feed to the audience of a topic, and reports whether there is room for it. The caller must hold h.mu.
 func (h *Hub) subscribe(f *Feed, t Topic) bool {
-	if _, there := f.topics[t]; there {
+	if f.topics.has(t) {
 		return true
 	}
 	if !f.room.take(t) {
 		return false
 	}
-	var since time.Time
-	if t.Kind == Resource {
-		f.resources++
-		since = time.Now()
-	}
-	f.topics[t] = since
-	f.most = max(f.most, len(f.topics))
+	f.topics.add(t)
 	if h.topics[t] == nil {
 		h.topics[t] = audience{}
 	}
@@ -94,13 +88,8 @@ func (h *Hub) subscribe(f *Feed, t Topic) bool {
 // unsubscribe removes a feed from the audience of a topic. It returns since when it was there if that is a
 // resource. The caller must hold h.mu.
 func (h *Hub) unsubscribe(f *Feed, t Topic) (since time.Time) {
-	since = f.topics[t]
-	delete(f.topics, t)
+	since = f.topics.remove(t)
 	f.room.give(t)
-	f.shrink()
-	if t.Kind == Resource {
-		f.resources--
-	}
 	a := h.topics[t]
 	if delete(a, f); len(a) == 0 {
 		delete(h.topics, t)
@@ -114,7 +103,7 @@ func (h *Hub) unsubscribe(f *Feed, t Topic) (since time.Time) {
 func (h *Hub) leave(f *Feed) (resources []time.Time) {
 	h.mu.Lock()
 	f.left = true
-	for t := range f.topics {
+	for t := range f.topics.all() {
 		if since := h.unsubscribe(f, t); t.Kind == Resource {
 			resources = append(resources, since)
 		}
@@ -132,10 +121,9 @@ func (h *Hub) add(f *Feed, limit int, topics ...Topic) (reached string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range topics {
-		_, there := f.topics[t]
 		switch {
-		case there, f.left:
-		case t.Kind == Resource && f.resources >= limit:
+		case f.topics.has(t), f.left:
+		case t.Kind == Resource && f.topics.resources >= limit:
 			return limits.NameResourceSubscriptions
 		case !h.subscribe(f, t):
 			return limits.NameSubscribedBytes
@@ -149,7 +137,7 @@ func (h *Hub) add(f *Feed, limit int, topics ...Topic) (reached string) {
 func (h *Hub) remove(f *Feed, t Topic) (since time.Time, there bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, there = f.topics[t]; there {
+	if there = f.topics.has(t); there {
 		since = h.unsubscribe(f, t)
 	}
 	return since, there
@@ -168,7 +156,7 @@ func (h *Hub) replaceResources(f *Feed, uris []string) (ended []time.Time, ok bo
 	for _, uri := range uris {
 		wanted[uri] = true
 	}
-	for t := range f.topics {
+	for t := range f.topics.all() {
 		if t.Kind == Resource && !wanted[t.Name] {
 			ended = append(ended, h.unsubscribe(f, t))
 		}

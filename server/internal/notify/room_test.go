@@ -73,13 +73,13 @@ func TestTopicsShrink(t *testing.T) {
 	f := joined(h, new(mailbox).post, nil, nil, nil)
 	_, ok := h.replaceResources(f, uris)
 	require.True(t, ok)
-	require.Equal(t, 1000, f.most)
+	require.Equal(t, 1000, f.topics.most)
 	for _, uri := range uris[:900] {
 		_, there := h.remove(f, update(uri))
 		require.True(t, there)
 	}
-	require.Less(t, f.most, 250)
-	require.Len(t, f.topics, 100)
+	require.Less(t, f.topics.most, 250)
+	require.Len(t, f.topics.others, 100)
 	require.Len(t, h.leave(f), 100)
 	h.empty(t)
 }
