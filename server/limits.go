@@ -42,6 +42,10 @@ type Limits struct {
 	// (default 1024).
 	MaxQueue           int
 	MaxQueuePerSession int
+	// MaxQueueWait is the part of the time until its deadline for which a request may have waited
+	// when it gets its slot, in percent (default 50; 100: no bound). If others wait for a slot as
+	// well, it is refused then, so that the handlers that run have time to end.
+	MaxQueueWait int
 	// MaxTurns bounds how many goroutines do work that takes processor time for callers at once: a
 	// message is decoded and admitted, a large answer is encoded (default: GOMAXPROCS, and one less while
 	// several callers want one). The callers take turns, so that one with many connections has no more

@@ -137,6 +137,18 @@ func refusedScenes() []scene {
 			require.Contains(s.t, ada.recv(), "max_queue")
 		},
 	}, {
+		title: "late", options: []server.Option{byContext}, limits: server.Limits{MaxInFlightTotal: 1, RequestTimeout: time.Minute},
+		play: func(s *stage) {
+			held := s.hold("wait")
+			ada := from(s, "ada")
+			for id := range 3 {
+				ada.send(modern(id, "tools/call", call("wait", `{}`)))
+			}
+			time.Sleep(31 * time.Second)
+			close(held)
+			require.Contains(s.t, ada.recv()+ada.recv()+ada.recv(), "max_queue_wait")
+		},
+	}, {
 		title: "task of another principal", options: []server.Option{byContext, server.WithTasks(server.Tasks{})},
 		play: func(s *stage) {
 			jobs := addJob(s.srv, "work", false, server.TaskOptions{})

@@ -19,7 +19,7 @@ type Limits struct {
 	MaxFrameBytes, MaxDepth, MaxBatch                            int
 	MaxInFlight, MaxInFlightTotal                                int
 	MaxInFlightPerCaller, MaxInFlightControl                     int
-	MaxQueue, MaxQueuePerSession                                 int
+	MaxQueue, MaxQueuePerSession, MaxQueueWait                   int
 	MaxTurns                                                     int
 	MaxUnread                                                    int
 	MaxConnections                                               int

@@ -48,6 +48,7 @@ const (
 	NameQueue                 = "max_queue"
 	NameTurns                 = "max_turns"
 	NameQueueSession          = "max_queue_per_session"
+	NameQueueWait             = "max_queue_wait"
 	NameUnread                = "max_unread"
 	NameConnections           = "max_connections"
 	NameHeaders               = "max_headers"
@@ -124,6 +125,7 @@ var table = []Bound{
 	{NameInFlightControl, 256, "requests", "requests about connections that are served at once: initialize, ping, server/discover, tasks/cancel", false},
 	{NameQueue, 4096, "requests", "requests that wait for a slot", true},
 	{NameQueueSession, 1024, "requests", "requests of one session that wait for a slot", true},
+	{NameQueueWait, 50, "percent", "part of the time until its deadline for which a request may have waited when it gets its slot; if others wait for that, too, it is refused, and the next one gets it; 100 is no bound", true},
 	{NameTurns, 0, "turns", "messages that are decoded and admitted, and large answers that are encoded, at once; callers take turns; 0 is the number of processors that the Go runtime uses (GOMAXPROCS), and one less while several callers want one", true},
 	{NameUnread, 16_384, "exchanges", "modern HTTP exchanges whose answer waits for its reader", true},
 	{NameConnections, 16_384, "connections", "connections of the MCP listener, and requests of HTTP/2, each of which counts as one more", true},

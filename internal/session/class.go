@@ -68,7 +68,7 @@ func (r *Request) classState() *mcp.ClassState {
 	return &state
 }
 
-// queueFull is the answer to a request that finds no place in the queue, or has lost it. If it needs a
+// queueFull is the answer to a request that finds no place in the queue, has lost it, or has waited for too long. If it needs a
 // slot of a class, it names the class.
 func (r *Request) queueFull(limit string) *mcp.Error {
 	state := r.classState()
@@ -85,8 +85,11 @@ func (r *Request) queueFull(limit string) *mcp.Error {
 
 // queueSize returns the bound that has the name of a limit of [Request.queue].
 func (c *Core) queueSize(limit string) int {
-	if limit == limits.NameQueueSession {
+	switch limit {
+	case limits.NameQueueSession:
 		return c.limits.MaxQueuePerSession
+	case limits.NameQueueWait:
+		return c.limits.MaxQueueWait
 	}
 	return c.limits.MaxQueue
 }

@@ -1,7 +1,9 @@
 package session
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -119,6 +121,80 @@ var cellsE21 = []faultCell{
 			h.finish("done")
 		}
 		require.Equal(w.t, []string{"0", "1", "10", "2", "11", "3", "4"}, order)
+	}},
+	{state: "Q/late", limits: limits.Limits{MaxInFlightTotal: 1}, test: func(w *world) {
+		g := w.gate("work", false)
+		var all []*exchange
+		for i := range 4 {
+			all = append(all, w.postFrom(from(greedyAddr), nil, modernFrame(fmt.Sprint(i), "work")))
+			w.settle()
+		}
+		time.Sleep(limits.Limits{}.WithDefaults().RequestTimeout/2 + time.Nanosecond)
+		all = append(all, w.postFrom(from(greedyAddr), nil, modernFrame("4", "work")))
+		g.next().finish("done")
+		w.settle()
+		for i := range 3 {
+			require.Len(w.t, all[i+1].frames(), 1)
+			hasError(w.t, all[i+1].frames()[0], fmt.Sprint(i+1), mcp.CodeInternalError, "overload")
+			require.Contains(w.t, all[i+1].frames()[0], `"limit":"max_queue_wait"`)
+		}
+		w.loggedWith("INFO request.shed", "caller="+greedyAddr, "limit=max_queue_wait")
+		g.next().finish("done")
+		require.Contains(w.t, all[4].frames()[0], "done")
+		require.Equal(w.t, counts{"admitted": 5, "sent": 5, "limit/max_queue_wait": 3}, w.counts())
+	}},
+	{state: "Q/late-alone", limits: limits.Limits{MaxInFlightTotal: 1}, test: func(w *world) {
+		g := w.gate("work", false)
+		for i := range 2 {
+			w.postFrom(from(greedyAddr), nil, modernFrame(fmt.Sprint(i), "work"))
+			w.settle()
+		}
+		time.Sleep(limits.Limits{}.WithDefaults().RequestTimeout - time.Second)
+		for range 2 {
+			g.next().finish("done")
+		}
+		w.settle()
+		require.Equal(w.t, counts{"admitted": 2, "sent": 2}, w.counts())
+	}},
+	{state: "Q/overload", test: func(w *world) {
+		const slots, seconds, calls = 4, 60, 40 // ten times what the class can do in a second
+		class := NewClass("slow", slots)
+		w.core.UseClass(class)
+		w.handle("work", func(ctx context.Context, _ *Request) (mcp.Result, error) {
+			select {
+			case <-time.After(time.Second):
+				return &textResult{Text: "done"}, nil
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		})
+		w.route("work", func(rt *Route) { rt.Class, rt.Deadline = class, 10*time.Second })
+		var greedy, modest []*exchange
+		for i := range seconds * calls {
+			greedy = append(greedy, w.postFrom(from(greedyAddr), nil, modernFrame(fmt.Sprint(i), "work")))
+			if i%(2*calls) == 0 {
+				modest = append(modest, w.postFrom(from(modestAddr), nil, modernFrame("0", "work")))
+			}
+			time.Sleep(time.Second / calls)
+		}
+		time.Sleep(10 * time.Second)
+		done, late, all := 0, uint64(0), uint64(len(greedy)+len(modest))
+		for _, x := range greedy {
+			frame := x.frames()[0]
+			if strings.Contains(frame, "done") {
+				done++
+			}
+			if strings.Contains(frame, `max_queue_wait (50) is reached: class \"slow\" has`) {
+				late++
+			}
+		}
+		require.Greater(w.t, done, (slots-1)*seconds*9/10, "one slot is kept for others")
+		counted := w.counts()
+		delete(counted, "limit/class:slow") // if all of its slots were held at that moment
+		require.Equal(w.t, counts{"admitted": all, "sent": all, "limit/max_queue_wait": late}, counted)
+		for _, x := range modest {
+			require.Contains(w.t, x.frames()[0], "done")
+		}
 	}},
 	{state: "Q/displaced", limits: limits.Limits{MaxInFlightTotal: 1, MaxQueue: 2}, test: func(w *world) {
 		g := w.gate("work", false)

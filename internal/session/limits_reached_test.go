@@ -46,6 +46,17 @@ var provocations = map[string]provocation{
 	}},
 	limits.NameQueue:        {limits.Limits{MaxInFlight: 1, MaxQueue: 1}, func(w *world) { w.calls(w.connect(true), 3) }},
 	limits.NameQueueSession: {limits.Limits{MaxInFlight: 1, MaxQueuePerSession: 1}, func(w *world) { w.calls(w.connect(true), 3) }},
+	limits.NameQueueWait: {limits.Limits{MaxInFlightTotal: 1, MaxQueueWait: 1}, func(w *world) {
+		g := w.gate("work", false)
+		for i := range 3 {
+			w.post(nil, modernFrame(fmt.Sprint(i), "work"))
+			w.settle()
+		}
+		time.Sleep(time.Second)
+		for range 2 { // another one is late
+			g.next().finish("done")
+		}
+	}},
 	limits.NameTurns: {limits.Limits{MaxTurns: 1, RequestTimeout: time.Millisecond}, func(w *world) {
 		caller := w.core.Caller(httpConn)
 		defer caller.Release()

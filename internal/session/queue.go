@@ -91,17 +91,35 @@ func (r *Request) displace() {
 		return
 	}
 	defer r.release()
+	r.lose(limits.NameQueue, func(attrs []any) {
+		r.core.ledger.count(func(t *tally) { t.Displaced++ })
+		r.core.logger.InfoContext(r.ctx, "request.displaced", attrs...)
+	})
+}
+
+// shed answers a request that has got its slots too late.
+func (r *Request) shed() {
+	r.lose(limits.NameQueueWait, func(attrs []any) { r.core.logger.InfoContext(r.ctx, "request.shed", attrs...) })
+}
+
+// lose answers a request that shall not run because of a limit, unless it is settled.
+func (r *Request) lose(limit string, note func(attrs []any)) {
 	if won, _ := r.settle(startedBit, answering, -1); !won {
 		return
 	}
 	r.cancel(mcp.ErrRequestDone) // it waits no more
-	r.core.ledger.count(func(t *tally) {
-		t.LimitsReached[limits.NameQueue]++
-		t.Displaced++
-	})
-	full := r.queueFull(limits.NameQueue)
-	attrs := append(r.LogAttrs(), "caller", r.caller.Key(), "limit", limits.NameQueue)
-	r.core.logger.InfoContext(r.ctx, "request.displaced", append(attrs, logClass(r.classState())...)...)
+	r.core.ledger.limitReached(limit)
+	full := r.queueFull(limit)
+	attrs := append(r.LogAttrs(), "caller", r.caller.Key(), "limit", limit)
+	note(append(attrs, logClass(r.classState())...))
 	r.rejected = mcp.RejectOverload
 	r.answerError(full)
+}
+
+// late reports whether a request that has got its slots has waited for more of its time than max_queue_wait allows, and others wait.
+// Of callers that ask for more than the slots can do, every request would otherwise get its slots just before its deadline, and
+// none would be answered in time.
+func (r *Request) late() bool {
+	whole := r.Deadline().Sub(r.began)
+	return 100*r.age() > time.Duration(r.core.limits.MaxQueueWait)*whole && r.core.waiting.LenOf(r.Route.waitsFor()) > 0
 }

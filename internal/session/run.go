@@ -21,6 +21,12 @@ func (r *Request) run() {
 			r.release() // settled while it waited
 			return
 		}
+		if r.late() {
+			r.shed()
+			r.slots.give()
+			r.release()
+			return
+		}
 	}
 	if !r.verdict.start() {
 		r.GiveTurn()
