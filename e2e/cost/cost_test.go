@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,6 +120,9 @@ func newSearcher(tb testing.TB) *searcher {
 func (s *searcher) measured(t target, payload string, rounds int) candidate {
 	r := t.request(payload)
 	c, echo := s.measure(r, rounds), s.echoOf(r)
+	if t.name == servedBatch {
+		echo = s.measure(t.echo(r), rounds)
+	}
 	return t.candidate(payload, c, echo)
 }
 
@@ -165,10 +169,10 @@ const (
 // confirm measures a payload and an echo in turn, so that what else the machine does disturbs both,
 // and reports a finding.
 func (s *searcher) confirm(h *hunt, payload string) candidate {
-	c, echo := s.both(h.request(payload), someRounds)
+	c, echo := s.both(h.target, payload, someRounds)
 	found := h.candidate(payload, c, echo)
 	if found.score() > maxRatio {
-		c, echo = s.both(h.request(payload), manyRounds)
+		c, echo = s.both(h.target, payload, manyRounds)
 		found = h.candidate(payload, c, echo)
 	}
 	if found.score() > maxRatio {
@@ -178,11 +182,11 @@ func (s *searcher) confirm(h *hunt, payload string) candidate {
 	return found
 }
 
-// both measures a request and an echo of as many bytes in turn, for as much time each, so that what happens beside, such
+// both measures a payload and an echo of as many bytes in turn, for as much time each, so that what happens beside, such
 // as a run of the garbage collector, is a part of both. It returns the round with the middle one of the ratios.
-func (s *searcher) both(r request, rounds int) (c, echo cost) {
-	other := echoRequest(max(r.size()-echoRequest(0).size(), 0))
-	other.wire = r.wire
+func (s *searcher) both(t target, payload string, rounds int) (c, echo cost) {
+	r := t.request(payload)
+	other := t.echo(r)
 	type pair struct{ c, echo cost }
 	var pairs []pair
 	var all time.Duration
@@ -236,7 +240,7 @@ func (s *searcher) tryLarge(h *hunt, payload string) {
 	if once, _ := s.round(r, shortest); !costly(once, s.echoOf(r)) {
 		return
 	}
-	if c, echo := s.both(r, someRounds); costly(c, echo) {
+	if c, echo := s.both(h.target, payload, someRounds); costly(c, echo) {
 		s.report(h, payload, fmt.Sprintf("%v of CPU and %d MiB, and its echo takes %v and %d MiB", c.cpu, c.bytes>>20, echo.cpu, echo.bytes>>20))
 	}
 }
@@ -259,6 +263,16 @@ func TestNoRequestCostsMoreThanItsBytes(t *testing.T) {
 	s.plant()
 	s.run(time.Now().Add(*search))
 	s.summary()
+}
+
+// TestBatchesAreServed shows that the seeds of batches are no refusals.
+func TestBatchesAreServed(t *testing.T) {
+	m := newMeter(t)
+	for _, seed := range batches() {
+		m.serve(request{header: map[string]string{sessionHeader: batchesMark}, body: seed})
+		require.Contains(t, []int{http.StatusOK, http.StatusAccepted}, m.status, seed[:100])
+		require.True(t, m.status == http.StatusAccepted || m.bytes > 100*len(`{"jsonrpc":"2.0","id":0}`), seed[:100])
+	}
 }
 
 // plant tries the seeds of all targets, as they are and grown: costly sizes are not found by chance.

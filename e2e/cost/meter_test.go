@@ -36,6 +36,7 @@ type meter struct {
 	status  int
 	bytes   int
 	session string // of the legacy era
+	batches string // another session, of the revision that has batches
 	wire    wire
 	echoes  map[bool][]echoCost // by size; of requests over a connection, and of others
 	heap    []byte              // what else a server keeps: beside it the collector runs seldom, and an echo costs less
@@ -72,7 +73,8 @@ func newMeter(tb testing.TB) *meter {
 	require.NoError(tb, err)
 	m.base.RemoteAddr, m.base.Body = "127.0.0.1:5555", io.NopCloser(&m.body)
 	m.wire.listen(tb, m.handler)
-	m.openSession()
+	m.batches = m.openSession("2025-03-26")
+	m.session = m.openSession("2025-11-25")
 	for size := 1 << 8; size <= maxLarge; size *= 2 {
 		r := echoRequest(size)
 		for _, r.wire = range []bool{false, true} {
@@ -97,14 +99,14 @@ func authenticator(rs *oauth.ResourceServer) auth.Authenticator {
 	})
 }
 
-// openSession opens the session of the legacy requests.
-func (m *meter) openSession() {
-	r := legacy(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"cost","version":"1"}}}`)
-	m.serve(r)
-	m.session = m.header.Get(sessionHeader)
-	require.NotEmpty(m.tb, m.session)
-	m.serve(legacy(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+// openSession opens a session of a legacy revision, and returns its id.
+func (m *meter) openSession(version string) (id string) {
+	m.serve(request{body: `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + version + `","capabilities":{},"clientInfo":{"name":"cost","version":"1"}}}`})
+	id = m.header.Get(sessionHeader)
+	require.NotEmpty(m.tb, id)
+	m.serve(request{header: map[string]string{sessionHeader: id}, body: `{"jsonrpc":"2.0","method":"notifications/initialized"}`})
 	require.Equal(m.tb, http.StatusAccepted, m.status)
+	return id
 }
 
 // echoRequest returns the call of a tool that returns a text of so many bytes.
@@ -152,7 +154,7 @@ func (m *meter) headers(r request) iter.Seq2[string, string] {
 		}
 		maps.Copy(all, r.header)
 		for name, value := range all {
-			value = strings.ReplaceAll(value, sessionMark, m.session)
+			value = strings.NewReplacer(sessionMark, m.session, batchesMark, m.batches).Replace(value)
 			if !yield(name, value) {
 				return
 			}

@@ -39,6 +39,7 @@ const (
 	sessionHeader = "Mcp-Session-Id"
 	// sessionMark stands for the id of the session, which is another one in each run.
 	sessionMark = "{session}"
+	batchesMark = "{batches}" // the same for the session that has batches
 )
 
 func (r request) size() (n int) {
@@ -65,6 +66,44 @@ func modern(method, name, params string) request {
 // legacy returns a request of the session.
 func legacy(body string) request {
 	return request{header: map[string]string{"Mcp-Protocol-Version": "2025-11-25"}, body: body, legacy: true}
+}
+
+// echo returns an echo of as many bytes as a request. That of a batch is a batch of as many echoes.
+func (t target) echo(r request) request {
+	var members []jsontext.Value
+	if t.name == servedBatch && json.Unmarshal([]byte(r.body), &members) == nil && len(members) > 0 {
+		text := strings.Repeat("x", max(0, len(r.body)/len(members)-len(echoMember(0, ""))))
+		for i := range members {
+			members[i] = jsontext.Value(echoMember(i, text))
+		}
+		body, _ := json.Marshal(members) // they are valid
+		return request{header: r.header, body: string(body)}
+	}
+	other := echoRequest(max(r.size()-echoRequest(0).size(), 0))
+	other.wire = r.wire
+	return other
+}
+
+func echoMember(id int, text string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":%q}}}`, id, text)
+}
+
+// batches returns batches of as many messages as are allowed.
+func batches() (all []string) {
+	for _, message := range []string{
+		`"id":%d,"method":"ping"`,
+		`"id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a b"}}`,
+		`"id":%d,"method":"tools/call","params":{"name":"typed","arguments":{"any":[{"a":1},[]]}}`,
+		`"id":%d,"method":"tools/call","params":{"name":"` + toolName("recursive anyOf") + `","arguments":{"value":{"a":{"a":{"a":1}}}}}`,
+		`"method":"notifications/cancelled","params":{"requestId":%d}`,
+	} {
+		var members []string
+		for i := range 100 {
+			members = append(members, fmt.Sprintf(`{"jsonrpc":"2.0",`+message+`}`, i))
+		}
+		all = append(all, "["+strings.Join(members, ",")+"]")
+	}
+	return all
 }
 
 func quoted(text string) string {
@@ -248,6 +287,7 @@ func call(tool string) func(string) request {
 const (
 	typedArguments = "typed arguments"
 	looseArguments = "loose arguments"
+	servedBatch    = "served batch"
 
 	nested = `{"any":[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]}` // the most lists of one item
 )
@@ -302,6 +342,9 @@ func messageTargets() []target {
 		{"message", true, []string{ping, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, `[` + ping + `]`}, maxSmall, legacy},
 		{"batch", true, []string{"[" + ping + "," + ping + "]", `[1,2]`}, maxSmall, func(payload string) request {
 			return request{header: map[string]string{"Mcp-Protocol-Version": "2025-03-26"}, body: payload} // without the session, which is of another version
+		}},
+		{servedBatch, true, batches(), maxSmall, func(payload string) request {
+			return request{header: map[string]string{sessionHeader: batchesMark}, body: payload}
 		}},
 		{"answers", true, []string{`{"q":{"action":"accept","content":{"text":"a"}}}`}, maxSmall, func(payload string) request {
 			return modern(mcp.MethodToolsCall, "asking", `"name":"asking","inputResponses":`+payload)
