@@ -1,11 +1,13 @@
 package attack
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -157,6 +159,41 @@ func TestArgumentsThatHandlersKeepHaveABudget(t *testing.T) {
 			}
 			t.Logf("%d calls were answered, %d refused", answered, refused)
 		})
+	}
+}
+
+// What a server keeps of calls that are over, for pages and histories, fits with the program into what docs/limits.md says of the rest of
+// the process.
+func TestWhatIsKeptOfCallsFits(t *testing.T) {
+	t.Parallel()
+	const rest = 64 << 20 // limits.FixedBytes
+	s := attacked(t)
+	undisturbed := s.others(t)
+	n := size(20_000, 3000)
+	var all sync.WaitGroup
+	for from := range 4 {
+		c := s.caller(t, attackerAddress(from), "")
+		all.Go(func() {
+			for i := from; i < n; i += 4 {
+				name := fmt.Sprint(i, strings.Repeat("x", 5000)) // a header has room for it
+				what := []call{{tool: name}, {method: name}, {tool: "fail", arguments: fmt.Sprintf(`{"text":%q}`, name)}}[i/4%3]
+				frame := strings.Replace(what.frame(i, true), `"name":"attack"`, fmt.Sprintf(`"name":%q`, name+name), 1)
+				if _, err := c.send(context.Background(), http.MethodPost, what.header(), frame); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+			c.http.CloseIdleConnections()
+		})
+	}
+	all.Wait()
+	undisturbed()
+	s.page(t, "/debug/pprof/heap?gc=1")
+	m := s.metrics(t)
+	heap, stacks, program := int64(m["go_memstats_heap_alloc_bytes"]), int64(m["go_memstats_stack_inuse_bytes"]), s.memory(t, "RssFile")
+	t.Logf("after %d calls: heap %d MiB, stacks %d MiB, program %d MiB", n, heap>>20, stacks>>20, program>>20)
+	if sum := heap + stacks + program; heap == 0 || sum > rest {
+		t.Errorf("after %d calls the server keeps %d MiB, and may keep %d", n, sum>>20, rest>>20)
 	}
 }
 
