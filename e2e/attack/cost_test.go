@@ -224,28 +224,36 @@ func TestLargeRequestsTogetherAreCheap(t *testing.T) {
 
 // A request of up to 64 KB takes at most 40 times the CPU of an echo of as many bytes.
 func TestASmallRequestCostsWhatItsBytesCost(t *testing.T) {
-	const size, rounds = bound.SmallBytes, 30
+	const enough = 40 * time.Millisecond // for a clock of 10 ms
 	s := attacked(t)
 	undisturbed := s.others(t)
 	c := s.caller(t, attacker, "")
-	cost := func(what call, rounds int) time.Duration {
+	// cost calls until the calls have cost enough, and returns what one of them has cost.
+	cost := func(what call) time.Duration {
 		before := s.cpu(t)
-		for range rounds {
+		for n := time.Duration(1); ; n++ {
 			c.modern(t, 1, what)
+			if spent := s.cpu(t) - before; spent >= enough {
+				return spent / n
+			}
 		}
-		return max(s.cpu(t)-before, 10*time.Millisecond) / time.Duration(rounds)
 	}
-	echo := call{tool: "echo", arguments: `{"text":"` + strings.Repeat("x", size) + `"}`}
-	cost(echo, rounds) // warms up
-	floor := cost(echo, 5*rounds)
-	attacks := append(costlies(size), costly{"a URI of five bounded templates", fiveTemplates()})
+	overhead := len(echo("").frame(1, true))
+	echoes := map[string]time.Duration{} // by size, of which two digits count
+	echoOf := func(bytes int) time.Duration {
+		size := fmt.Sprintf("%.1e", float64(bytes))
+		if echoes[size] == 0 {
+			echoes[size] = cost(echo(strings.Repeat("x", bytes-overhead)))
+		}
+		return echoes[size]
+	}
+	cost(echo(strings.Repeat("x", bound.SmallBytes))) // warms up
+	attacks := append(costlies(bound.SmallBytes), costly{"a URI of five bounded templates", fiveTemplates()})
 	for _, attack := range attacks {
 		t.Run(attack.name, func(t *testing.T) {
-			once := cost(attack.what, 1)
-			if once < 20*bound.SmallRatio*floor { // One call is within the noise of a clock of 10 ms, unless it costs very much.
-				once = cost(attack.what, rounds)
-			}
-			t.Logf("%.1f times an echo of %d bytes (%v)", float64(once)/float64(floor), size, floor)
+			bytes := len(attack.what.frame(1, true))
+			floor, once := echoOf(bytes), cost(attack.what)
+			t.Logf("%v, %.1f times an echo of %d bytes (%v)", once, float64(once)/float64(floor), bytes, floor)
 			if once > bound.SmallRatio*floor {
 				t.Errorf("a request takes %v of CPU, %.0f times an echo", once, float64(once)/float64(floor))
 			}
