@@ -11,19 +11,21 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/needs"
 )
 
 // containerBytes is what a container allows of which boundedMemory, three quarters, is the server's.
 const containerBytes = boundedMemory / 3 * 4
 
 // contained starts a server in a control group that allows containerBytes. Where the test may not make one, as without the
-// rights of root, the server gets a flag instead, with what would follow from the group.
+// rights of root, that is skipped, and the server gets a flag instead, with what would follow from the group.
 func contained(t *testing.T) *target {
 	t.Helper()
 	patient := []string{"--body-timeout", "5m", "--write-timeout", "5m"} // so that what is held stays until all is checked
 	group := controlGroup(t)
 	if group == "" {
-		t.Log("no control group can be made here: a flag says how much memory there is")
+		t.Run("in a control group", func(t *testing.T) { needs.Skip(t, "e2e/container", "no control group can be made here") })
 		return attacked(t, append(patient, "--max-memory", fmt.Sprint(boundedMemory))...)
 	}
 	s := newTarget("victim", append(patient, "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0")...)
