@@ -99,15 +99,12 @@ func readers() int    { return size(1000, 200) }
 func hangers() int    { return 500 }
 func unknownIDs() int { return size(1_000_000, 10_000) }
 
-// atLeast reports whether nine tenths of a number are reached.
-func atLeast(n int64, of int) bool { return n*10 >= int64(of)*9 }
-
-// holds reports whether nine tenths of n connections were open at once.
+// holds reports whether n connections were open at once.
 func (a *army) holds(n int) func() bool {
 	return func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		return atLeast(int64(a.held), n)
+		return a.held >= n
 	}
 }
 
@@ -177,8 +174,8 @@ func (a *army) over() bool {
 
 // send writes requests at a rate, without waiting for responses, and reads those meanwhile. If
 // the server reads more slowly, what was due is sent as soon as it can be.
-func (a *army) send(i int, rate float64, limit *atomic.Int64, raw func() string) {
-	for !a.over() && limit.Load() > 0 {
+func (a *army) send(i int, rate float64, raw func() string) {
+	for !a.over() {
 		w := a.dial(i)
 		if w == nil {
 			continue
@@ -200,9 +197,6 @@ func (a *army) send(i int, rate float64, limit *atomic.Int64, raw func() string)
 				time.Sleep(5 * time.Millisecond)
 				continue
 			}
-			if limit.Add(-int64(due)) < 0 {
-				break
-			}
 			var b strings.Builder
 			for range due {
 				b.WriteString(raw())
@@ -223,8 +217,6 @@ func (a *army) send(i int, rate float64, limit *atomic.Int64, raw func() string)
 		a.close(w)
 	}
 }
-
-const endless = 1 << 62
 
 // load calls at a rate, whether or not earlier calls were answered: each call that is due goes over
 // a connection on which no call waits.
@@ -262,10 +254,8 @@ func (a *army) load() {
 // pipeline sends many times what the server can answer.
 func (a *army) pipeline() {
 	raw := a.s.rawEcho(1).String()
-	var limit atomic.Int64
-	limit.Store(endless)
 	a.enough = a.holds(pipeliners())
-	a.each(pipeliners(), func(i int) { a.send(i, *floodRate/float64(pipeliners()), &limit, func() string { return raw }) })
+	a.each(pipeliners(), func(i int) { a.send(i, *floodRate/float64(pipeliners()), func() string { return raw }) })
 }
 
 // idle opens connections and sends nothing, or half a head, over them.
@@ -317,7 +307,7 @@ func (a *army) hangUp() {
 	sleep := a.s.rawEcho(1).set("Mcp-Name", "sleep")
 	sleep.body = call{tool: "sleep", arguments: `{"ms":60000}`}.frame(1, true)
 	raws := []string{a.s.rawEcho(1).String(), sleep.String()}
-	a.enough = func() bool { return atLeast(a.requests.Load(), hangers()) }
+	a.enough = func() bool { return a.requests.Load() >= int64(hangers()) }
 	a.each(hangers(), func(i int) {
 		for !a.over() {
 			w := a.dial(i)
@@ -339,14 +329,12 @@ func (a *army) hangUp() {
 // unknown sends session ids that the server has never made, and waits until it has refused them.
 func (a *army) unknown() {
 	const clients = 50
-	var limit atomic.Int64
-	limit.Store(int64(unknownIDs()))
-	a.enough = func() bool { return atLeast(a.responses.Load(), unknownIDs()) }
+	a.enough = func() bool { return a.responses.Load() >= int64(unknownIDs()) }
 	post := a.s.rawEcho(1).without("MCP-Protocol-Version").without("Mcp-Method").without("Mcp-Name")
 	post.body = call{tool: "echo", arguments: `{"text":"x"}`}.frame(1, false)
 	raw := post.with("Mcp-Session-Id: ????????????????????????").String()
 	a.each(clients, func(i int) {
-		a.send(i, 1e6, &limit, func() string {
+		a.send(i, 1e6, func() string {
 			return strings.Replace(raw, "????????????????????????", fmt.Sprintf("%024x", rand.Uint64()), 1)
 		})
 	})
