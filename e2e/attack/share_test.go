@@ -13,13 +13,47 @@ import (
 // not all.
 func TestCallersThatHungUpHoldOnlyTheirShare(t *testing.T) {
 	t.Parallel()
-	s := attacked(t, "--max-in-flight-total", "512", "--max-queue", "512")
-	undisturbed := s.others(t)
-	sessions := s.hangUp(t, 6, 200)
-	undisturbed()
-	for _, c := range sessions {
-		c.must(t, http.MethodDelete, c.sessionHeader(), "")
+	for name, c := range map[string]struct {
+		args            []string
+		sessions, calls int
+		share           float64
+	}{
+		"few slots":    {[]string{"--max-in-flight-total", "512", "--max-queue", "512"}, 6, 200, shareOf(512)},
+		"the defaults": {nil, 16, 256, shareOf(4096)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := attacked(t, c.args...)
+			undisturbed := s.others(t)
+			sessions := s.hangUp(t, c.sessions, c.calls)
+			s.awaitLargest(t, c.share)
+			began := time.Now()
+			undisturbed()
+			if took := time.Since(began); took > 15*time.Second { // after 30 the calls end
+				t.Errorf("others were served after %v", took)
+			}
+			for _, c := range sessions {
+				c.must(t, http.MethodDelete, c.sessionHeader(), "")
+			}
+		})
 	}
+}
+
+// largestShare is how many slots the caller with the most holds.
+const largestShare = `vitrine_share_largest{limit="max_in_flight_total"}`
+
+// shareOf returns how many of the slots one caller gets, beside a reserve and the two of others.
+func shareOf(slots int) float64 { return float64(slots - slots/16 - 2) }
+
+// awaitLargest waits until the caller with the most slots holds a number of them.
+func (s *target) awaitLargest(t *testing.T, want float64) {
+	t.Helper()
+	eventually(t, func() error {
+		if held := s.metrics(t)[largestShare]; held != want {
+			return fmt.Errorf("the largest caller holds %.0f slots, want %.0f", held, want)
+		}
+		return nil
+	})
 }
 
 // A call without its caller ends after a time, and its slot is free.
@@ -61,25 +95,34 @@ func (s *target) hangUp(t *testing.T, sessions, calls int) (callers []*caller) {
 }
 
 // One caller with as many calls as it can send does not keep others from being served: neither those of other addresses nor,
-// if callers say who they are, those of the same one.
+// if callers say who they are, those of the same one. All addresses of an IPv6 network are one caller.
 func TestOneCallerHoldsOnlyItsShare(t *testing.T) {
 	t.Parallel()
-	for what, names := range map[string]struct{ greedy, modest, from string }{
-		"an address": {"", "", bystanders}, "a principal": {"bob", "ann", attacker},
+	for what, c := range map[string]struct {
+		args         []string
+		greedy       func(call int) string // a line of the header
+		modest, from string
+		share        float64
+	}{
+		"an address":      {nil, nil, "", bystanders, shareOf(512)},
+		"a principal":     {nil, func(int) string { return "Authorization: Bearer bob" }, "ann", attacker, shareOf(512)},
+		"an IPv6 network": {[]string{"--trusted-proxies", attacker}, forwardedNetwork, "", bystanders, shareOf(512)},
+		"a bound":         {[]string{"--max-in-flight-per-caller", "3"}, nil, "", bystanders, 3},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			s := attacked(t, "--max-in-flight-total", "512", "--max-queue", "512")
+			s := attacked(t, append(c.args, "--max-in-flight-total", "512", "--max-queue", "512")...)
 			undisturbed := s.others(t)
-			s.hold(t, 1200, "sleep", names.greedy)
-			c := s.caller(t, names.from, names.modest)
+			s.hold(t, 1200, "sleep", c.greedy)
+			s.awaitLargest(t, c.share)
+			modest := s.caller(t, c.from, c.modest)
 			for i := range 50 {
-				if r := c.modern(t, i, call{tool: "echo", arguments: `{"text":"mine"}`}); r.text() != "mine" {
+				if r := modest.modern(t, i, call{tool: "echo", arguments: `{"text":"mine"}`}); r.text() != "mine" {
 					t.Fatalf("call %d of another caller: %d %s", i, r.status, r.body)
 				}
 			}
 			for _, method := range []string{"server/discover", "tools/list"} {
-				if r := c.modern(t, 1, call{method: method}); r.Result == nil {
+				if r := modest.modern(t, 1, call{method: method}); r.Result == nil {
 					t.Errorf("%s: %d %s", method, r.status, r.body)
 				}
 			}
@@ -88,12 +131,48 @@ func TestOneCallerHoldsOnlyItsShare(t *testing.T) {
 	}
 }
 
+// forwardedNetwork is the header line with which a proxy says that a call is of an address of an IPv6 network.
+func forwardedNetwork(call int) string { return fmt.Sprintf("X-Forwarded-For: 2001:db8::%x", call) }
+
+// Calls that wait for one class, and fill the queue, leave room there for calls of other tools. Each caller has only one
+// call, so that none of them waits for too much.
+func TestAStuckClassLeavesRoomInTheQueue(t *testing.T) {
+	t.Parallel()
+	const queue, modest = 64, 10
+	s := attacked(t, "--max-in-flight-total", "8", "--max-queue", fmt.Sprint(queue))
+	undisturbed := s.others(t)
+	s.hold(t, queue+4, "scarce", func(call int) string { return fmt.Sprint("Authorization: Bearer mallory-", call) })
+	s.awaitInFlight(t, "scarce", queue+4) // four run
+	var last []*pending                   // the last two slots
+	for i := range 2 {
+		sleep := call{tool: "sleep", arguments: `{"ms":600000}`}
+		last = append(last, s.caller(t, bystanders, fmt.Sprint("ann-", i)).begin(t, sleep.header(), sleep.frame(1, true)))
+	}
+	s.awaitInFlight(t, "sleep", 4)
+	var waiting []*pending
+	for i := range modest {
+		what := echo("mine")
+		waiting = append(waiting, s.caller(t, bystanders, fmt.Sprint("ben-", i)).begin(t, what.header(), what.frame(1, true)))
+	}
+	s.awaitInFlight(t, "scarce", queue+4-modest)
+	s.awaitInFlight(t, "echo", modest)
+	for _, p := range last {
+		p.cancel()
+	}
+	for i, p := range waiting {
+		if r := p.wait(t); r.text() != "mine" {
+			t.Errorf("call %d of another tool: %d %s", i, r.status, r.body)
+		}
+	}
+	undisturbed()
+}
+
 // Of a tool that says so a caller runs no more than a number at once, however few others there are.
 func TestOneCallerHoldsNoMoreOfAToolThanItMay(t *testing.T) {
 	t.Parallel()
 	s := attacked(t)
 	undisturbed := s.others(t)
-	s.hold(t, 20, "scarce", "")
+	s.hold(t, 20, "scarce", nil)
 	rep, err := s.report()
 	running := 0
 	for _, r := range rep.Requests {
@@ -111,16 +190,16 @@ func TestOneCallerHoldsNoMoreOfAToolThanItMay(t *testing.T) {
 	undisturbed()
 }
 
-// hold makes n calls of a tool that sleeps, under a name or "", each over a connection of its own, and returns when each
-// runs, waits, or was refused. They end with the test.
-func (s *target) hold(t *testing.T, n int, tool, name string) {
+// hold makes n calls of a tool that sleeps, each over a connection of its own and with a line of the header, unless that is
+// nil. It returns when each runs, waits, or was refused. They end with the test.
+func (s *target) hold(t *testing.T, n int, tool string, line func(call int) string) {
 	t.Helper()
-	sleep := s.rawEcho(1).set("Mcp-Name", tool)
-	if name != "" {
-		sleep = sleep.with("Authorization: Bearer " + name)
-	}
-	sleep.body = call{tool: tool, arguments: `{"ms":600000}`}.frame(1, true)
-	for range n {
+	for i := range n {
+		sleep := s.rawEcho(1).set("Mcp-Name", tool)
+		if line != nil {
+			sleep = sleep.with(line(i))
+		}
+		sleep.body = call{tool: tool, arguments: `{"ms":600000}`}.frame(1, true)
 		w := s.wire(t, attacker)
 		if _, err := io.WriteString(w, sleep.String()); err != nil {
 			t.Fatal(err)
