@@ -52,6 +52,29 @@ func TestCallersOverARateLimitTakeNothingFromOthers(t *testing.T) {
 	undisturbed()
 }
 
+// Each principal has tokens of its own for each tool, whatever others of its address have used up.
+func TestPrincipalsHaveTokensForEachTool(t *testing.T) {
+	t.Parallel()
+	s := attacked(t, "--rate-limits", "each 10/1d per principal,tool methods tools/call")
+	undisturbed := s.others(t)
+	for _, name := range []string{"bob", "ann"} {
+		for _, tool := range []string{"echo", "fail"} {
+			c, served := s.caller(t, attacker, name), 0
+			for i := range 15 {
+				if r := c.modern(t, i, call{tool: tool, arguments: `{"text":"x"}`}); r.Result != nil {
+					served++
+				} else {
+					overTheLimit(t, r, "each")
+				}
+			}
+			if served != 10 {
+				t.Errorf("%s was served %d times by %s, want 10", name, served, tool)
+			}
+		}
+	}
+	undisturbed()
+}
+
 // overTheLimit checks the form of a refusal.
 func overTheLimit(t *testing.T, r response, limit string) {
 	t.Helper()
