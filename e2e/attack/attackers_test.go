@@ -99,6 +99,9 @@ func readers() int    { return size(1000, 200) }
 func hangers() int    { return 500 }
 func unknownIDs() int { return size(1_000_000, 10_000) }
 
+// andSpare returns how many attackers there are so that n have a connection at once: the server ends some, which then dial again.
+func andSpare(n int) int { return n + n/10 }
+
 // holds reports whether n connections were open at once.
 func (a *army) holds(n int) func() bool {
 	return func() bool {
@@ -226,7 +229,7 @@ func (a *army) load() {
 	text := raw.String()
 	began, sent := time.Now(), atomic.Int64{}
 	a.enough = a.holds(loaders())
-	a.each(loaders(), func(i int) {
+	a.each(andSpare(loaders()), func(i int) {
 		for !a.over() {
 			w := a.dial(i)
 			if w == nil {
@@ -255,7 +258,7 @@ func (a *army) load() {
 func (a *army) pipeline() {
 	raw := a.s.rawEcho(1).String()
 	a.enough = a.holds(pipeliners())
-	a.each(pipeliners(), func(i int) { a.send(i, *floodRate/float64(pipeliners()), func() string { return raw }) })
+	a.each(andSpare(pipeliners()), func(i int) { a.send(i, *floodRate/float64(pipeliners()), func() string { return raw }) })
 }
 
 // idle opens connections and sends nothing, or half a head, over them.
@@ -282,7 +285,7 @@ func (a *army) slow() {
 	big := a.s.rawEcho(1).set("Mcp-Name", "big")
 	big.body = call{tool: "big", arguments: `{"bytes":262144}`}.frame(1, true)
 	raw := strings.Repeat(big.String(), 40) // more than the kernel takes for a connection
-	a.each(readers(), func(i int) {
+	a.each(andSpare(readers()), func(i int) {
 		for !a.over() {
 			w := a.dial(i)
 			if w == nil {
