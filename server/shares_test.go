@@ -306,3 +306,40 @@ func TestFullServerIsNotReady(t *testing.T) {
 		require.NoError(t, srv.Ready(t.Context()))
 	})
 }
+
+// A call that gets its slot late, while another one waits, is refused over HTTP with a status and a time to come back. If a sign of life
+// has begun the answer before, the refusal is an event.
+func TestLateCallsAreRefusedOverHTTP(t *testing.T) {
+	for deadline, want := range map[time.Duration]int{20 * time.Second: http.StatusTooManyRequests, time.Minute: http.StatusOK} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := newServer(t, server.WithLimits(server.Limits{MaxInFlightTotal: 1}))
+			end := make(chan struct{})
+			server.AddTool(srv, server.Tool{Name: "wait", Deadline: deadline}, func(context.Context, *server.Call, struct{}) (string, error) {
+				<-end
+				return "", nil
+			})
+			handler := srv.Handler()
+			var answers [3]*httptest.ResponseRecorder
+			for i := range answers {
+				answers[i] = httptest.NewRecorder()
+				req := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader(modern(i, "tools/call", call("wait", "{}"))))
+				header := append(modernHeaders("tools/call", "wait"), "Content-Type: application/json", "Accept: application/json, text/event-stream")
+				for _, line := range header {
+					name, value, _ := strings.Cut(line, ": ")
+					req.Header.Set(name, value)
+				}
+				go handler.ServeHTTP(answers[i], req)
+				synctest.Wait()
+			}
+			time.Sleep(deadline/2 + time.Second)
+			close(end)
+			synctest.Wait()
+			late := answers[1]
+			require.Equal(t, want, late.Code, late.Body)
+			require.Equal(t, want == http.StatusTooManyRequests, late.Header().Get("Retry-After") != "")
+			require.Contains(t, late.Body.String(), `"limit":"max_queue_wait"`)
+			require.Equal(t, http.StatusOK, answers[2].Code)
+			require.NotContains(t, answers[2].Body.String(), "overload")
+		})
+	}
+}

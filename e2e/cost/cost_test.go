@@ -6,9 +6,11 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -265,13 +267,24 @@ func TestNoRequestCostsMoreThanItsBytes(t *testing.T) {
 	s.summary()
 }
 
-// TestBatchesAreServed shows that the seeds of batches are no refusals.
+// TestBatchesAreServed shows that the seeds of batches, and their echoes, are no refusals.
 func TestBatchesAreServed(t *testing.T) {
 	m := newMeter(t)
-	for _, seed := range batches() {
-		m.serve(request{header: map[string]string{sessionHeader: batchesMark}, body: seed})
-		require.Contains(t, []int{http.StatusOK, http.StatusAccepted}, m.status, seed[:100])
-		require.True(t, m.status == http.StatusAccepted || m.bytes > 100*len(`{"jsonrpc":"2.0","id":0}`), seed[:100])
+	echo := target{name: servedBatch}.echo(request{body: batches()[0]}).body
+	for _, batch := range append(batches(), echo) {
+		req := m.base.Clone(m.base.Context())
+		for name, value := range m.headers(request{header: map[string]string{sessionHeader: batchesMark}}) {
+			req.Header.Set(name, value)
+		}
+		req.Body, req.ContentLength = io.NopCloser(strings.NewReader(batch)), int64(len(batch))
+		said := httptest.NewRecorder()
+		m.handler.ServeHTTP(said, req)
+		if strings.Contains(batch, "notifications/") {
+			require.Equal(t, http.StatusAccepted, said.Code, said.Body)
+			continue
+		}
+		require.Equal(t, http.StatusOK, said.Code, said.Body)
+		require.Equal(t, 100, strings.Count(said.Body.String(), `"result":`), "%.300s", said.Body)
 	}
 }
 

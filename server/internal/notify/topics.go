@@ -11,7 +11,7 @@ import (
 type topics struct {
 	lists     uint8               // a bit for each kind of list
 	others    map[Topic]time.Time // since when it has resources; zero for tasks and extensions; nil before the first
-	most      int                 // how many others there were since the map was made
+	most      int                 // the most others that there were since the map was made
 	resources int                 // how many of them are resources
 }
 
