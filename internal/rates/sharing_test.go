@@ -279,6 +279,7 @@ func TestStoreThatFails(t *testing.T) {
 				}
 			}
 			require.Equal(t, 10, passed)
+			synctest.Wait() // the failure is told after those who waited may go on
 			require.Equal(t, 1, m.failed)
 			require.EqualValues(t, 30, m.States(time.Now())[0].Local)
 		}
