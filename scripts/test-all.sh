@@ -5,7 +5,7 @@
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-trap 'exit 130' INT
+trap 'trap "" TERM; kill 0; exit 130' INT # what runs in the background does not get the signal of the terminal
 trap 'exit 143' TERM
 VITRINE_SKIPS=$tmp/skips
 export VITRINE_SKIPS
@@ -15,6 +15,7 @@ export VITRINE_SKIPS
 GOFLAGS="${GOFLAGS:-} -trimpath"
 export GOFLAGS
 
+lane=main # what runs one step after the other
 failed=
 fail() {
 	failed="$failed
@@ -27,10 +28,10 @@ step() {
 	shift
 	say "== $title"
 	began=$(date +%s)
-	cpu "$tmp/times" >"$tmp/began"
+	cpu "$tmp/$lane.times" >"$tmp/$lane.began"
 	"$@" || fail "$title"
-	cpu "$tmp/times" >"$tmp/ended"
-	say "   took $(($(date +%s) - began)) s, and $(($(cat "$tmp/ended") - $(cat "$tmp/began"))) s of CPU time"
+	cpu "$tmp/$lane.times" >"$tmp/$lane.ended"
+	say "   took $(($(date +%s) - began)) s, and $(($(cat "$tmp/$lane.ended") - $(cat "$tmp/$lane.began"))) s of CPU time"
 }
 
 # no_race prints why the race detector cannot be used, or nothing if it can.
@@ -51,15 +52,28 @@ else
 	step "gofmt and go vet" scripts/lint.sh quick
 fi
 
-# main_module runs the tests of the main module, with the race detector if there is one. internal/archtest reads
-# source code and starts commands: the detector finds nothing in it, and would make it six times as slow.
+# plain are the packages whose tests the race detector would make six to ten times as slow, to find nothing: they read source
+# code and start commands, or one goroutine computes. Tests of theirs that start goroutines run with it as well.
+plain="./internal/archtest ./internal/changes ./internal/jsonvalue ./internal/limits ./internal/wire
+	./server/internal/schema ./server/internal/schema/evaluate"
+
+# concurrent runs, with the race detector, the tests of those files of the plain packages that start goroutines.
+concurrent() {
+	files=$(for package in $plain; do grep -lE 'go func\(|\.Go\(|\.Parallel\(' "$package"/*_test.go || true; done)
+	tests=$(grep -ho '^func Test[A-Za-z0-9_]*' $files | awk '{ printf "%s%s", (NR == 1 ? "" : "|"), $2 }')
+	go test -count=1 -timeout 10m -vet=off -p 3 -race -run "^($tests)\$" $(say "$files" | xargs -n 1 dirname | sort -u)
+}
+
+# main_module runs the tests of the main module, with the race detector if there is one.
 main_module() (
-	list=$(packages) || exit 1
+	apart=$(go list $plain) && list=$(packages) || exit 1
+	list=$(say "$list" | grep -Fxv "$apart")
 	code=0
 	# Those that take longest come first, so that none of them runs alone at the end. Some wait for servers: three at a time.
-	go test -count=1 -timeout 10m -vet=off -p 3 $race ./server ./internal/session ./internal/changes \
-		$(say "$list" | sed '/\/internal\/archtest$/d; /\/server$/d; /\/internal\/session$/d; /\/internal\/changes$/d') || code=1
-	go test -count=1 -timeout 10m -vet=off ./internal/archtest || code=1
+	go test -count=1 -timeout 10m -vet=off -p 3 $race ./server ./internal/session ./store/redisstore \
+		$(say "$list" | sed '/\/vitrine\/server$/d; /\/internal\/session$/d; /\/store\/redisstore$/d') || code=1
+	go test -count=1 -timeout 10m -vet=off -p 3 $plain || code=1
+	[ -z "$race" ] || concurrent || code=1
 	exit "$code"
 )
 
@@ -82,14 +96,29 @@ step "tests" main_module
 if [ -n "$race" ]; then
 	step "allocation budgets, without the race detector" budgets
 fi
+
+# nested runs the tests of some nested modules, in the order given. They drive real processes and mostly wait for those, so that more
+# tests than there are cores run at once.
+nested() {
+	for module; do
+		step "tests of $module" test_module "$module" -vet=off -p 3 -parallel 6 -timeout 20m
+	done
+}
+
+# e2e has the machine to itself, because it measures what attackers may take. The others go in two lanes.
+{
+	lane=deploy failed=
+	nested $(nested_modules | grep '^deploy/')
+	say "$failed" >"$tmp/failed"
+} >"$tmp/deploy" 2>&1 &
 if required; then
 	step "fuzzing" scripts/fuzz.sh
 fi
-# They drive real processes and mostly wait for those, so that more tests than there are cores
-# run at once.
-for module in $(nested_modules); do
-	step "tests of $module" test_module "$module" -vet=off -p 3 -parallel 6 -timeout 20m
-done
+nested $(nested_modules | grep -v -e '^deploy/' -e '^e2e$')
+wait
+cat "$tmp/deploy"
+failed="$failed$(cat "$tmp/failed")"
+nested e2e
 
 say "== summary"
 summary
