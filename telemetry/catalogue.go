@@ -20,13 +20,13 @@ func Catalogue() []Metric {
 }
 
 // catalogue is the table of all metrics, in the order of docs/telemetry.md.
-func catalogue() []row {
+func catalogue() []*row {
 	return slices.Concat(conventionMetrics(), counterMetrics(), stateMetrics(), replicaMetrics(), recordedMetrics(), processMetrics())
 }
 
 // conventionMetrics are metrics of the OpenTelemetry conventions.
-func conventionMetrics() []row {
-	return []row{
+func conventionMetrics() []*row {
+	return []*row{
 		histogram(MetricOperationDuration, "mcp.server.operation.duration", "s",
 			"Time from the arrival of an MCP request to its outcome.", operationBuckets(),
 			append([]Label{
@@ -49,8 +49,8 @@ func conventionMetrics() []row {
 }
 
 // recordedMetrics are metrics of requests that are recorded.
-func recordedMetrics() []row {
-	return []row{
+func recordedMetrics() []*row {
+	return []*row{
 		histogram(MetricQueueWait, "vitrine.queue.wait", "s",
 			"Time that admitted requests waited for a slot.", latencyBuckets(), class("")),
 		histogram(MetricCancelUnwind, "vitrine.cancel.unwind", "s",
@@ -91,8 +91,8 @@ func recordedMetrics() []row {
 }
 
 // processMetrics are metrics of the process and of telemetry itself.
-func processMetrics() []row {
-	return []row{
+func processMetrics() []*row {
+	return []*row{
 		gauge(MetricBuildInfo, "vitrine.build.info", "1",
 			"Constant 1, labelled with what was built.",
 			opened("version", "vitrine.version", "the version of Vitrine"),

@@ -14,8 +14,8 @@ import (
 )
 
 // counterMetrics are counters that are read from a snapshot.
-func counterMetrics() []row {
-	return []row{
+func counterMetrics() []*row {
+	return []*row{
 		counter(MetricPanics, "vitrine.telemetry.panics", "{panic}",
 			"Panics in what observes requests: observers, exporters, log handlers. They were contained.").
 			from(func(s *Snapshot, r reading) { r.add(s.Counters.ObserverPanics) }),

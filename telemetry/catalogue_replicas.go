@@ -6,9 +6,9 @@ import (
 )
 
 // replicaMetrics are metrics of what a server shares with other replicas. Without a store they are 0.
-func replicaMetrics() []row {
+func replicaMetrics() []*row {
 	operation := func() Label { return closed("operation", "vitrine.store.operation", session.StoreOperations()) }
-	return []row{
+	return []*row{
 		counter(MetricStoreOperations, "vitrine.store.operations", "{operation}",
 			"Operations of the store that replicas share, by what became of them.",
 			operation(), closed("outcome", "vitrine.store.outcome", session.StoreOutcomes())).

@@ -8,8 +8,8 @@ import (
 )
 
 // stateMetrics are gauges that are read from a snapshot, and the counters that belong to them.
-func stateMetrics() []row {
-	return []row{
+func stateMetrics() []*row {
+	return []*row{
 		gauge(MetricRequestsInFlight, "vitrine.requests.in_flight", "{request}",
 			"Requests whose handler has not returned or whose answer has no known fate.",
 			closed("state", "vitrine.request.state", report.States())).from(readInFlight),

@@ -12,7 +12,7 @@ import (
 // each source for a scrape, so that the numbers of a scrape agree with each other: admitted -
 // sent - stored - dropped is the number of requests whose fate is not known yet.
 type snapshotCollector struct {
-	rows      []row
+	rows      []*row
 	families  map[string]family // by name
 	exemplars exemplars
 
@@ -29,7 +29,7 @@ type family struct {
 	kind prometheus.ValueType
 }
 
-func newSnapshotCollector(rows []row) *snapshotCollector {
+func newSnapshotCollector(rows []*row) *snapshotCollector {
 	c := &snapshotCollector{rows: rows, families: map[string]family{}, base: newTotals(), exemplars: exemplars{last: map[point]prometheus.Exemplar{}}}
 	for _, m := range rows {
 		f := family{prometheus.NewDesc(m.Name, m.Help, m.labelNames(), nil), prometheus.GaugeValue}

@@ -16,8 +16,8 @@ import (
 // instruments are all metrics of one registry. They are one collector. Several values of
 // [Telemetry] with one registry share them.
 type instruments struct {
-	tenants bool           // the durations of operations have the label tenant
-	rows    map[string]row // by name
+	tenants bool            // the durations of operations have the label tenant
+	rows    map[string]*row // by name
 	// The metrics that are recorded, by name.
 	histograms map[string]*prometheus.HistogramVec
 	counters   map[string]*prometheus.CounterVec
@@ -37,11 +37,11 @@ type instruments struct {
 // newInstruments makes the collectors of the catalogue.
 func newInstruments(tenants bool) *instruments {
 	in := &instruments{
-		tenants: tenants, rows: map[string]row{}, histograms: map[string]*prometheus.HistogramVec{},
+		tenants: tenants, rows: map[string]*row{}, histograms: map[string]*prometheus.HistogramVec{},
 		counters: map[string]*prometheus.CounterVec{}, gauges: map[string]*prometheus.GaugeVec{},
 		writes: map[string]prometheus.Observer{},
 	}
-	var read []row
+	var read []*row
 	for _, m := range catalogue() {
 		in.rows[m.Name] = m
 		if m.read != nil {
@@ -63,7 +63,7 @@ func newInstruments(tenants bool) *instruments {
 
 // record makes the collector of a metric that is recorded, with the series that exist from the
 // start. A rate over a missing series has no value.
-func (in *instruments) record(m row) prometheus.Collector {
+func (in *instruments) record(m *row) prometheus.Collector {
 	names, opts := m.labelNames(), prometheus.Opts{Name: m.Name, Help: m.Help}
 	switch m.Kind {
 	case Counter:
@@ -92,7 +92,7 @@ func (in *instruments) record(m row) prometheus.Collector {
 	return v
 }
 
-func (m row) histogramOpts() prometheus.HistogramOpts {
+func (m *row) histogramOpts() prometheus.HistogramOpts {
 	opts := prometheus.HistogramOpts{Name: m.Name, Help: m.Help, Buckets: m.Buckets}
 	if m.Native {
 		opts.NativeHistogramBucketFactor = 1.1

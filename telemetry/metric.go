@@ -192,32 +192,32 @@ type row struct {
 	public bool
 }
 
-func counter(name, otel, unit, help string, labels ...Label) row {
-	return row{Metric: Metric{Name: name, OTel: otel, Kind: Counter, Unit: unit, Help: help, Labels: labels}}
+func counter(name, otel, unit, help string, labels ...Label) *row {
+	return &row{Metric: Metric{Name: name, OTel: otel, Kind: Counter, Unit: unit, Help: help, Labels: labels}}
 }
 
-func gauge(name, otel, unit, help string, labels ...Label) row {
-	return row{Metric: Metric{Name: name, OTel: otel, Kind: Gauge, Unit: unit, Help: help, Labels: labels}}
+func gauge(name, otel, unit, help string, labels ...Label) *row {
+	return &row{Metric: Metric{Name: name, OTel: otel, Kind: Gauge, Unit: unit, Help: help, Labels: labels}}
 }
 
-func histogram(name, otel, unit, help string, buckets []float64, labels ...Label) row {
-	return row{Metric: Metric{Name: name, OTel: otel, Kind: Histogram, Unit: unit, Help: help, Buckets: buckets, Labels: labels}}
+func histogram(name, otel, unit, help string, buckets []float64, labels ...Label) *row {
+	return &row{Metric: Metric{Name: name, OTel: otel, Kind: Histogram, Unit: unit, Help: help, Buckets: buckets, Labels: labels}}
 }
 
 // native makes the histogram also a native one.
-func (m row) native() row {
+func (m *row) native() *row {
 	m.Native = true
 	return m
 }
 
 // from sets how the value is read from a snapshot.
-func (m row) from(read func(*Snapshot, reading)) row {
+func (m *row) from(read func(*Snapshot, reading)) *row {
 	m.read = read
 	return m
 }
 
 // fromSeries sets how the value is read from the counters of each series of a snapshot.
-func (m row) fromSeries(read func(*state.SeriesCounters, reading)) row {
+func (m *row) fromSeries(read func(*state.SeriesCounters, reading)) *row {
 	return m.from(func(s *Snapshot, r reading) {
 		for i := range s.Counters.Series {
 			read(&s.Counters.Series[i], r)
@@ -226,19 +226,19 @@ func (m row) fromSeries(read func(*state.SeriesCounters, reading)) row {
 }
 
 // counted lets [Telemetry.Count] count the metric.
-func (m row) counted() row {
+func (m *row) counted() *row {
 	m.public = true
 	return m
 }
 
 // startsWith sets the series that exist from the start.
-func (m row) startsWith(series [][]string) row {
+func (m *row) startsWith(series [][]string) *row {
 	m.series = series
 	return m
 }
 
 // first returns the label values of the series that exist from the start.
-func (m row) first() [][]string {
+func (m *row) first() [][]string {
 	if m.series != nil {
 		return m.series
 	}
@@ -260,7 +260,7 @@ func (m row) first() [][]string {
 }
 
 // labelNames returns the names of the labels in Prometheus.
-func (m row) labelNames() []string {
+func (m *row) labelNames() []string {
 	names := make([]string, len(m.Labels))
 	for i, l := range m.Labels {
 		names[i] = l.Name

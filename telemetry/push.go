@@ -77,7 +77,7 @@ func (e *metricExporter) Shutdown(ctx context.Context) error {
 // It does not change metrics of the program.
 type translator struct {
 	sdkmetric.Producer
-	rows map[string]row // by the name in Prometheus
+	rows map[string]*row // by the name in Prometheus
 }
 
 // Produce implements [sdkmetric.Producer].
@@ -95,7 +95,7 @@ func (tr *translator) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, e
 
 // attributes returns the labels of a series with the keys of attributes. It leaves out empty
 // labels.
-func (m row) attributes(labels []*dto.LabelPair) (attrs []*dto.LabelPair) {
+func (m *row) attributes(labels []*dto.LabelPair) (attrs []*dto.LabelPair) {
 	for _, pair := range labels {
 		at := slices.IndexFunc(m.Labels, func(l Label) bool { return l.Name == pair.GetName() })
 		if at >= 0 && pair.GetValue() != "" {
