@@ -68,6 +68,37 @@ func TestValuesOfArgumentsCount(t *testing.T) {
 	})
 }
 
+// The requests of a batch, which came as one message, have together no more than one request may have, however short they run.
+func TestRequestsOfABatchShareTheirValues(t *testing.T) {
+	tel, err := telemetry.New()
+	require.NoError(t, err)
+	srv := newServer(t, server.WithTelemetry(tel), server.WithLimits(server.Limits{MaxArgumentBytes: 1 << 20}))
+	server.AddTool(srv, server.Tool{Name: "keep"}, func(context.Context, *server.Call, struct {
+		Any any `json:"any"`
+	}) (string, error) {
+		return "kept", nil
+	})
+	p := oldPipe(t, srv, mcp.Version20250326)
+	batch := func(calls int) (answer string) {
+		all := make([]string, calls)
+		for i := range all {
+			all[i] = legacy(i, "tools/call", call("keep", `{"any":`+objects(100)+`}`)) // 40,000 bytes
+		}
+		return p.ask("[" + strings.Join(all, ",") + "]")
+	}
+	for range 3 {
+		require.Equal(t, 15, strings.Count(batch(15), `"kept"`))
+	}
+	require.NotContains(t, scrape(t, tel), `vitrine_limit_reached_total{limit="max_argument_bytes"} 1`)
+	answer := batch(50)
+	kept := strings.Count(answer, `"kept"`)
+	require.InDelta(t, 25, kept, 8)
+	require.Equal(t, 50-kept, strings.Count(answer, "all that max_argument_bytes allows for one message"))
+	require.Equal(t, 50-kept, strings.Count(answer, `"limit":"max_argument_bytes"`))
+	require.Contains(t, scrape(t, tel), fmt.Sprintf(`vitrine_limit_reached_total{limit="max_argument_bytes"} %d`, 50-kept))
+	require.NoError(t, srv.Shutdown(t.Context()))
+}
+
 // A value for which there is never room is an error that says so, and not an overload.
 func TestValueThatIsLargerThanItsRoom(t *testing.T) {
 	srv := newServer(t, server.WithLimits(server.Limits{MaxArgumentBytesTotal: 1 << 20}))

@@ -182,7 +182,18 @@ const initializeFrame = `{"jsonrpc":"2.0","id":"init","method":"initialize","par
 // initialize opens a session, and finishes the handshake.
 func (c *caller) initialize(t *testing.T) {
 	t.Helper()
-	r := c.must(t, http.MethodPost, plainHeader(), initializeFrame)
+	c.initializeWith(t, initializeFrame)
+}
+
+// initializeOldest is initialize with the revision that has batches.
+func (c *caller) initializeOldest(t *testing.T) {
+	t.Helper()
+	c.initializeWith(t, strings.Replace(initializeFrame, "2025-11-25", "2025-03-26", 1))
+}
+
+func (c *caller) initializeWith(t *testing.T, frame string) {
+	t.Helper()
+	r := c.must(t, http.MethodPost, plainHeader(), frame)
 	if c.session = r.header.Get("Mcp-Session-Id"); r.status != http.StatusOK || c.session == "" {
 		t.Fatalf("initialize: %d %s", r.status, r.body)
 	}

@@ -1,8 +1,10 @@
 package attack
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -52,6 +54,7 @@ func costlies(n int) []costly {
 		{"many members of a map of texts", object("counts", "labels", "{"+strings.ReplaceAll(manyNames(n/13), ":0", `:""`)+"}")},
 		{"many members, and numbers near zero", object("anything", "anything", "["+fill("7e-320", 700)+",{"+manyNames(n/12)+"}]")},
 		{"short numbers, of any type", object("anything", "anything", "["+fill("1234", n)+"]")},
+		{"objects, of any type", object("anything", "anything", "["+fill(`{"a":1}`, n)+"]")},
 		{"short texts, of any type", object("anything", "anything", "["+fill(`"xyz"`, n)+"]")},
 		{"numbers, and a text", object("measures", "measures", "["+fill("1", n)+`,"x"]`)},
 		{"one number of many digits", object("numbers", "numbers", "["+strings.Repeat("9", n)+"]")},
@@ -64,6 +67,10 @@ func costlies(n int) []costly {
 		{"a text of two-byte letters", object("echo", "text", `"`+strings.Repeat("é", n/2)+`"`)},
 		{"a text of escapes", object("echo", "text", `"`+strings.Repeat(`\u00e9`, n/6)+`"`)},
 		{"rows without members", object("rows", "rows", "["+fill("{}", n)+"]")},
+		{"arguments of a prompt that are no texts", call{method: "prompts/get", name: "x", params: `"name":"x","arguments":{` + manyNames(n/12) + "}"}},
+		{"arguments of a completion that are no texts", call{method: "completion/complete", params: `"ref":{"type":"ref/prompt","name":"x"},` +
+			`"argument":{"name":"a","value":""},"context":{"arguments":{` + manyNames(n/12) + "}}"}},
+		{"members that a list does not have", call{method: "tools/list", params: manyNames(n / 12)}},
 		{"nested arrays, many times", object("unique", "values", "["+fill(strings.Repeat("[", 50)+strings.Repeat("]", 50), n)+"]")},
 	}
 }
@@ -113,7 +120,8 @@ func TestOneRequestIsCheap(t *testing.T) {
 			t.Parallel()
 			s := attacked(t)
 			undisturbed := s.others(t)
-			s.cheap(t, s.caller(t, attacker, ""), attack.what)
+			c := s.caller(t, attacker, "")
+			s.cheap(t, c, attack.what, bound.CPU, func() response { return c.modern(t, 1, attack.what) })
 			undisturbed()
 		})
 	}
@@ -144,7 +152,8 @@ func TestOneAnswerIsCheap(t *testing.T) {
 			undisturbed := s.others(t)
 			c := s.caller(t, attacker, "")
 			state := c.asked(t, call{tool: attack.tool})
-			r := s.cheap(t, c, call{tool: attack.tool, extra: fmt.Sprintf(`"requestState":%q,"inputResponses":{%q:%s}`, state, attack.tool, attack.answer)})
+			answer := call{tool: attack.tool, extra: fmt.Sprintf(`"requestState":%q,"inputResponses":{%q:%s}`, state, attack.tool, attack.answer)}
+			r := s.cheap(t, c, answer, bound.CPU, func() response { return c.modern(t, 1, answer) })
 			if r.Result == nil || attack.fits == (r.Result.ResultType == "input_required") {
 				t.Errorf("%d %.300s", r.status, r.body)
 			}
@@ -153,26 +162,53 @@ func TestOneAnswerIsCheap(t *testing.T) {
 	}
 }
 
-// cheap makes a call of about maxFrame bytes, which must take no more CPU and memory than one may, and returns the answer.
-func (s *target) cheap(t *testing.T, c *caller, what call) response {
+// A batch is one request over HTTP, and takes no more memory than one call of as many bytes.
+func TestOneBatchIsCheap(t *testing.T) {
+	const each = maxFrame/100 - 200 // bytes of arguments
+	kept := call{tool: "hold", arguments: `{"ms":500,"anything":[` + fill(`{"a":1}`, each) + "]}"}
+	for _, attack := range append(costlies(each), costly{"objects that handlers keep", kept}) {
+		t.Run(attack.name, func(t *testing.T) {
+			t.Parallel()
+			s := attacked(t)
+			undisturbed := s.others(t)
+			c := s.caller(t, attacker, "")
+			c.initializeOldest(t)
+			var calls []string
+			for id := range 100 {
+				calls = append(calls, attack.what.frame(id, false))
+			}
+			batch := "[" + strings.Join(calls, ",") + "]"
+			r := s.cheap(t, c, attack.what, bound.BatchCPU, func() response { return c.must(t, http.MethodPost, c.sessionHeader(), batch) })
+			if n := strings.Count(r.body, `"jsonrpc"`); n != len(calls) {
+				t.Errorf("%d answers: %d %.300s", n, r.status, r.body)
+			}
+			undisturbed()
+		})
+	}
+}
+
+// cheap sends one of what, or several in a batch, of about maxFrame bytes in all. That must take no more memory than one call may,
+// and so much CPU time. It returns the answer.
+func (s *target) cheap(t *testing.T, c *caller, what call, cpu time.Duration, send func() response) response {
 	t.Helper()
 	// The first calls fill pools and let the heap grow to the size of the largest message.
 	large := call{tool: "echo", arguments: `{"text":"` + strings.Repeat("x", maxFrame-1000) + `"}`}
-	s.cost(t, c, large)
+	echo := func() response { return c.modern(t, 1, large) }
+	s.cost(t, large, echo)
 	before := s.cpu(t)
 	for range 6 {
-		c.modern(t, 1, large)
+		echo()
 	}
 	floor := max(s.cpu(t)-before, 10*time.Millisecond) / 6
 	base := s.memory(t, "VmRSS")
-	spent, peak, r := s.cost(t, c, what)
+	spent, peak, r := s.cost(t, what, send)
 	if r.status/100 == 5 || len(r.body) > 2*maxFrame {
 		t.Errorf("%d, %d bytes: %.300s", r.status, len(r.body), r.body)
 	}
 	grown := peak - base
 	t.Logf("%v of CPU, an echo %v, %d MiB", spent, floor, grown>>20)
-	if most := bound.LargeRatio * floor; !*long && spent > most || *long && spent > bound.CPU {
-		t.Errorf("one request takes %v of CPU; it may take %v here, and %v on a quiet machine", spent, most, bound.CPU)
+	if most := bound.LargeRatio * floor; !*long && spent > most || *long && spent > cpu {
+		t.Errorf("one request takes %v of CPU; it may take %v here, and %v on a quiet machine", spent, most, cpu)
 	}
 	if grown > bound.Memory {
 		t.Errorf("one request takes %d MiB, and may take %d", grown>>20, bound.Memory>>20)
@@ -180,16 +216,16 @@ func (s *target) cheap(t *testing.T, c *caller, what call) response {
 	return r
 }
 
-// cost calls a few times, and returns the least CPU time that a call took, because other processes
+// cost sends a few times, and returns the least CPU time that this took, because other processes
 // disturb, the least peak of the resident set, because they also delay the collector, and the last answer.
-func (s *target) cost(t *testing.T, c *caller, what call) (least time.Duration, peak int64, r response) {
+func (s *target) cost(t *testing.T, what call, send func() response) (least time.Duration, peak int64, r response) {
 	t.Helper()
 	least, peak = time.Hour, math.MaxInt64
 	for range 3 {
 		s.forgetPeak(t)
 		before := s.cpu(t)
-		r = c.modern(t, 1, what)
-		s.awaitInFlight(t, what.tool, 0)
+		r = send()
+		s.awaitInFlight(t, cmp.Or(what.tool, "no tool"), 0)
 		time.Sleep(20 * time.Millisecond) // what goes on after the answer counts, too
 		peak = min(peak, s.memory(t, "VmHWM"))
 		if least = min(least, s.cpu(t)-before); least > 20*bound.CPU {

@@ -165,9 +165,7 @@ func TestBatchesAreBounded(t *testing.T) {
 	}
 
 	old := s.caller(t, attacker, "")
-	r := old.must(t, http.MethodPost, plainHeader(), strings.Replace(initializeFrame, "2025-11-25", "2025-03-26", 1))
-	old.session = r.header.Get("Mcp-Session-Id")
-	old.notify(t, `"notifications/initialized","params":{}`)
+	old.initializeOldest(t)
 	before := s.admitted(t)
 	for name, frame := range map[string]string{
 		"empty": "[]", "of 101": batch(101), "of 10,000": batch(10_000), "of batches": "[" + batch(3) + "]",

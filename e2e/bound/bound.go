@@ -8,6 +8,8 @@ import "time"
 const (
 	CPU    = 250 * time.Millisecond
 	Memory = 64 << 20 // bytes that are there at once
+	// BatchCPU is CPU for a batch of as many bytes: each of its requests has steps of its own.
+	BatchCPU = 400 * time.Millisecond
 )
 
 // CPU time depends on the machine. These are the most that a request may take in CPU times of an echo of

@@ -151,7 +151,7 @@ var table = []Bound{
 	{NameStateBytes, 256 << 10, "bytes", "what a request keeps from one round of questions to the next", true},
 	{NameValidationSteps, 12 << 20, "steps", "validation of one value of 3 MiB or more; a smaller one may take its share, at least 1/768; a step is about a keyword applied to a value, or 10 ns", true},
 	{NameValidationBytes, 16 << 20, "bytes", "values of more than 64 KiB that are validated at once in the process; others wait", true},
-	{NameArgumentBytes, 48 << 20, "bytes", "memory that the decoded arguments of one call take, or other params or answers that become a Go value, as estimated before they are decoded", true},
+	{NameArgumentBytes, 48 << 20, "bytes", "memory that the decoded arguments of one call, or of all calls of a batch, take, or other params or answers that become a Go value, as estimated before they are decoded", true},
 	{NameArgumentBytesTotal, 256 << 20, "bytes", "memory that the Go values of arguments, params and answers take together while their handlers run, without those that are estimated at 4 KiB or less; callers share it", true},
 	{NameRunningTasks, 4096, "tasks", "handlers of the process that run as tasks", true},
 	{NameTasks, 10_000, "tasks", "tasks that are kept in memory, running or ended", true},

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
@@ -18,6 +19,8 @@ type batch struct {
 	*stream.Batch
 	ids      map[string]bool // of the requests in the batch; true for those that were received
 	rejected int             // answers that the reader has given itself
+
+	values atomic.Int64 // bytes that the Go values of its requests take, also of those that are over
 }
 
 // TakesBatches reports whether the client may send JSON-RPC batches: it has agreed
@@ -70,6 +73,12 @@ func (b *batch) take(in *Inbound) *Inbound {
 func (b *batch) reject(m *stream.Message) {
 	b.rejected++
 	b.Push(m)
+}
+
+// takesValue reports whether a request of the batch may have a Go value of so many bytes: all together take no more than one
+// request may, because they came as one message. b may be nil.
+func (b *batch) takesValue(bytes, limit int) bool {
+	return b == nil || b.values.Add(int64(bytes)) <= int64(limit)
 }
 
 // A Member is one message of a JSON-RPC batch, or what is wrong with it.

@@ -3,14 +3,21 @@ package session
 import (
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/share"
+	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // freeValue is the size in bytes up to which a decoded value is not charged: it is a part of what a running request may take.
 const freeValue = 4 << 10
 
-// HoldValue is [Core.HoldValue] for what is decoded from the request. A request that begins again goes on without room: it was
-// accepted when it was sent.
+// HoldValue is [Core.HoldValue] for what is decoded from the request. The requests of a batch share what one may take. A request that
+// begins again goes on without room: it was accepted when it was sent.
 func (r *Request) HoldValue(bytes int) (*share.Held, error) {
+	if limit := r.core.limits.MaxArgumentBytes; !r.batch.takesValue(bytes, limit) {
+		r.core.ledger.limitReached(limits.NameArgumentBytes)
+		return nil, mcp.NewError(mcp.CodeInvalidParams,
+			"the decoded values of this batch take more than %d bytes of memory, which is all that %s allows for one message: send fewer requests in a batch",
+			limit, limits.NameArgumentBytes).WithData(mcp.ErrorData{Limit: limits.NameArgumentBytes})
+	}
 	if r.Restarted == nil {
 		return r.HoldAnswer(bytes)
 	}
