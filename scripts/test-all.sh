@@ -105,7 +105,8 @@ nested() {
 	done
 }
 
-# e2e has the machine to itself, because it measures what attackers may take. The others go in two lanes.
+# e2e has the machine to itself, because it measures what attackers may take. The others go in two lanes. The CPU time of a lane
+# that has ended counts in the step of the other one that runs then, too.
 {
 	lane=deploy failed=
 	nested $(nested_modules | grep '^deploy/')

@@ -163,6 +163,9 @@ func (s *target) end(t *testing.T) {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-s.ended:
+		if s.state == nil || !s.state.Success() {
+			t.Errorf("the server ended with %v:\n%s", s.state, s.log.tail(4000))
+		}
 	case <-time.After(patience):
 		t.Errorf("the server does not end:\n%s", s.log.tail(4000))
 	}
