@@ -76,9 +76,19 @@ func (b *batch) reject(m *stream.Message) {
 }
 
 // takesValue reports whether a request of the batch may have a Go value of so many bytes: all together take no more than one
-// request may, because they came as one message. b may be nil.
+// request may, because they came as one message. What is refused does not count. b may be nil.
 func (b *batch) takesValue(bytes, limit int) bool {
-	return b == nil || b.values.Add(int64(bytes)) <= int64(limit)
+	for b != nil {
+		before := b.values.Load()
+		after := before + int64(bytes)
+		if after > int64(limit) {
+			return false
+		}
+		if b.values.CompareAndSwap(before, after) {
+			break
+		}
+	}
+	return true
 }
 
 // A Member is one message of a JSON-RPC batch, or what is wrong with it.
