@@ -37,6 +37,7 @@ type connections struct {
 	headTime time.Duration
 	size     int
 	reached  func(limit string)
+	ended    endings
 
 	mu     sync.Mutex // guards the rest
 	open   map[*connection]struct{}
@@ -51,6 +52,9 @@ type connection struct {
 	// idle is when it became idle, in ns since 1970; 0 while it serves a request.
 	idle   atomic.Int64
 	closed atomic.Bool
+	gone   atomic.Bool // the peer sends no more
+	// answered is true if something was written since the last request came, and before the peer had gone.
+	answered atomic.Bool
 	// readBy is the deadline of reads, in ns since 1970, until one has missed it; 0 if there is none, or it was in the past
 	// from the beginning.
 	readBy atomic.Int64
@@ -75,11 +79,12 @@ var errTooManyHeads = errors.New("service: too many large heads arrive at once")
 func newConnections(l net.Listener, size int, headTime time.Duration, reached func(limit string)) *connections {
 	table := share.NewTable()
 	places := table.Pool(size)
-	return &connections{
-		Listener: giveWay(l, func() bool { return places.Usage().Holders > 1 }),
-		table:    table, places: places, size: size, reached: reached, open: map[*connection]struct{}{},
+	all := &connections{
+		table: table, places: places, size: size, reached: reached, open: map[*connection]struct{}{},
 		heads: share.NewPool(max(fewestHeads, size/headShare)), headTime: headTime,
 	}
+	all.Listener = giveWay(l, func() bool { return places.Usage().Holders > 1 }, all.ended.hangUps)
+	return all
 }
 
 // Accept implements net.Listener.
@@ -188,10 +193,22 @@ func (c *connection) Read(p []byte) (int, error) {
 	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.overslept() {
 		n, err = c.Conn.Read(p)
 	}
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		c.gone.Store(true)
+	}
 	if n > 0 && c.idle.Load() != 0 && !c.headGrows(n) {
 		c.of.reached(limits.NameConnections)
 		c.Close()
 		return 0, errTooManyHeads
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *connection) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if n > 0 && !c.answered.Load() && !c.gone.Load() {
+		c.answered.Store(true)
 	}
 	return n, err
 }
@@ -272,6 +289,7 @@ func (c *connection) headEnds() {
 // Close closes the connection and gives its places back.
 func (c *connection) Close() error {
 	if c.closed.CompareAndSwap(false, true) {
+		c.of.ended.note(c.answered.Load())
 		c.mu.Lock()
 		if c.stopWaiting != nil {
 			c.stopWaiting()
@@ -287,7 +305,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// noteState is the hook of an HTTP server: it tells which connections are idle.
+// noteState is the hook of an HTTP server: it tells which connections are idle, and which wait for an answer.
 func noteState(c net.Conn, state http.ConnState) {
 	if over, ok := c.(*tls.Conn); ok {
 		c = over.NetConn()
@@ -296,6 +314,7 @@ func noteState(c net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateActive:
 			c.idle.Store(0)
+			c.answered.Store(false)
 			c.headEnds()
 		case http.StateIdle:
 			c.headEnds()

@@ -23,6 +23,9 @@ func (readyListener) Accept() (net.Conn, error) {
 func (readyListener) Addr() net.Addr { return nil }
 func (readyListener) Close() error   { return nil }
 
+func always() bool { return true }
+func never() bool  { return false }
+
 // keepBusy lets other goroutines run all the time, so that the only processor never waits. It returns how often they had.
 func keepBusy(t *testing.T) (turns *atomic.Int64) {
 	t.Helper()
@@ -51,7 +54,7 @@ func keepBusy(t *testing.T) (turns *atomic.Int64) {
 
 // New connections give way to goroutines of open ones, each of them.
 func TestNewConnectionsGiveWay(t *testing.T) {
-	l := giveWay(readyListener{}, func() bool { return false })
+	l := giveWay(readyListener{}, never, never)
 	defer l.Close()
 	turns := keepBusy(t)
 	const accepted = 1000
@@ -90,7 +93,7 @@ func TestNewConnectionsComeAfterWhatOpenOnesHave(t *testing.T) {
 		open.Close()
 		<-ended
 	}()
-	l := giveWay(readyListener{}, func() bool { return false })
+	l := giveWay(readyListener{}, never, never)
 	defer l.Close()
 	keepBusy(t)
 	const accepted = 20
@@ -108,28 +111,29 @@ func TestNewConnectionsComeAfterWhatOpenOnesHave(t *testing.T) {
 // The pause protects other callers, and new ones get in all the same.
 func TestPauseOfNewConnections(t *testing.T) {
 	for _, c := range []struct {
-		waited  time.Duration
-		several bool
-		pause   time.Duration
-		credit  int64
+		waited           time.Duration
+		several, hangUps func() bool
+		pause            time.Duration
+		credit           int64
 	}{
-		{busy, true, 0, 0},
-		{2 * busy, true, 4 * busy, 1},
-		{5 * time.Millisecond, true, 10 * time.Millisecond, 15},
-		{time.Minute, true, longest, 40}, // the process was stopped
-		{5 * time.Millisecond, false, 0, 5},
-		{time.Minute, false, 0, 20},
+		{busy, always, always, 0, 0},
+		{2 * busy, always, always, 8 * busy, 2},
+		{4 * time.Millisecond, always, always, 16 * time.Millisecond, 20},
+		{time.Minute, always, always, longest, 40}, // the process was stopped
+		{5 * time.Millisecond, never, always, 0, 5},
+		{5 * time.Millisecond, always, never, 0, 5},
+		{time.Minute, always, never, 0, 20},
 	} {
-		l := giveWay(readyListener{}, func() bool { return c.several })
+		l := giveWay(readyListener{}, c.several, c.hangUps)
 		pause, credit := l.after(c.waited)
-		require.Equal(t, c.pause, pause, c)
-		require.Equal(t, c.credit, credit, c)
+		require.Equal(t, c.pause, pause, "after %v", c.waited)
+		require.Equal(t, c.credit, credit, "after %v", c.waited)
 	}
 }
 
-// While the processors are busy, the listener pauses, and takes more connections for it.
+// While the processors are busy and callers hang up, the listener pauses, and takes more connections for it.
 func TestBusyListenerPauses(t *testing.T) {
-	l := giveWay(readyListener{}, func() bool { return true })
+	l := giveWay(readyListener{}, always, always)
 	defer l.Close()
 	var pauses []time.Duration
 	l.sleep = func(d time.Duration) { pauses = append(pauses, d) }
@@ -185,7 +189,7 @@ func TestConnectionsOfSeveralCallers(t *testing.T) {
 func TestClosedListenerWaitsForNothing(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	l := giveWay(inner, func() bool { return false })
+	l := giveWay(inner, never, never)
 	ended := make(chan error)
 	go func() {
 		_, err := l.Accept()
@@ -196,7 +200,7 @@ func TestClosedListenerWaitsForNothing(t *testing.T) {
 	require.ErrorIs(t, <-ended, net.ErrClosed)
 	_, err = l.Accept()
 	require.ErrorIs(t, err, net.ErrClosed)
-	unused := giveWay(readyListener{}, nil)
+	unused := giveWay(readyListener{}, nil, nil)
 	require.NoError(t, unused.Close())
 	require.False(t, unused.hear())
 }
