@@ -109,9 +109,7 @@ func (s *target) checkPage(t *testing.T, path, accept string) {
 	if resp.Header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("%s (%s) may be taken for another type: no nosniff", path, accept)
 	}
-	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
-		checkPrintable(t, path, body)
-	}
+	checkPrintable(t, path+" ("+accept+")", body)
 }
 
 // checkPrintable checks that a text has no character that a terminal or a reader takes for
