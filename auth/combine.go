@@ -13,48 +13,51 @@ import (
 // would be stricter is returned then. Of several decisions that allow, the last one that names a rule is
 // returned. A policy that panics denies, with an error. Without policies everything is allowed.
 func Combine(policies ...Policy) Policy {
-	policies = slices.Clone(policies)
-	return PolicyFunc(func(ctx context.Context, p *Principal, op *Operation) Decision {
-		decided := Decision{Effect: Allow}
-		for _, policy := range policies {
-			decided = stricter(decided, ask(ctx, policy, p, op))
-			if decided.Effect == Deny && !decided.DryRun {
-				return decided
-			}
+	return combined(slices.Clone(policies))
+}
+
+// combined are policies of which each is asked. What a decision needs is handed over by reference: a list asks for each of its items.
+type combined []Policy
+
+// Decide implements [Policy].
+func (c combined) Decide(ctx context.Context, p *Principal, op *Operation) (decided Decision) {
+	decided.Effect = Allow
+	for _, policy := range c {
+		var next Decision
+		ask(ctx, policy, p, op, &next)
+		decided.restrict(&next)
+		if decided.Effect == Deny && !decided.DryRun {
+			return decided
 		}
-		if decided.Effect == NeedScopes {
-			decided.Scopes = union(decided.Scopes, op.Scopes)
-		}
-		return decided
-	})
+	}
+	if decided.Effect == NeedScopes {
+		decided.Scopes = union(decided.Scopes, op.Scopes)
+	}
+	return decided
 }
 
 // ask asks one policy and makes its answer consistent.
-func ask(ctx context.Context, policy Policy, p *Principal, op *Operation) (d Decision) {
+func ask(ctx context.Context, policy Policy, p *Principal, op *Operation, d *Decision) {
 	defer func() {
 		if v := recover(); v != nil {
-			d = Decision{Err: fmt.Errorf("auth: the policy panicked: %v", v)}
+			*d = Decision{Err: fmt.Errorf("auth: the policy panicked: %v", v)}
 		}
 	}()
-	d = policy.Decide(ctx, p, op)
+	*d = policy.Decide(ctx, p, op)
 	if d.Err != nil || d.Effect > NeedScopes {
 		d.Effect = Deny
 	}
-	return d
 }
 
-// stricter returns the decision of two that holds for both.
-func stricter(a, b Decision) Decision {
-	switch rank := b.strictness() - a.strictness(); {
-	case rank < 0:
-		return a
-	case rank == 0 && b.Effect == Deny:
-		return a // the first one has decided
-	case rank == 0 && b.Effect == NeedScopes:
-		a.Scopes = union(a.Scopes, b.Scopes)
-		return a
+// restrict makes a decision one that holds for the next one, too.
+func (d *Decision) restrict(next *Decision) {
+	switch rank, least := next.strictness(), d.strictness(); {
+	case rank < least:
+	case rank > least, d.Effect == Allow:
+		*d = *next
+	case d.Effect == NeedScopes:
+		d.Scopes = union(d.Scopes, next.Scopes)
 	}
-	return b
 }
 
 // strictness orders decisions: what is enforced and refuses comes after what is not enforced.

@@ -18,8 +18,8 @@ type access struct {
 	core      *session.Core
 	hierarchy auth.Hierarchy
 	own       []auth.Policy // of the program
-	// policy has the scopes of items, the policies of the program and those of the operator.
-	policy auth.Policy
+	// policy has the policies of the program and those of the operator, and scoped the scopes of items before these.
+	policy, scoped auth.Policy
 	// restricts says that there are policies, which may hide items.
 	restricts bool
 	// asked says that something needs a decision: there are policies, or an item needs scopes.
@@ -34,12 +34,13 @@ func (a *access) setUp(core *session.Core, cfg *config) {
 
 // combine makes one policy of all.
 func (a *access) combine(operators []auth.Policy) {
-	policies := []auth.Policy{auth.Scopes(a.hierarchy)}
+	var policies []auth.Policy
 	for _, policy := range slices.Concat(a.own, operators) {
 		policies = append(policies, auth.Consistent(policy)) // no hidden item can be used
 	}
 	a.policy = auth.Combine(policies...)
-	if a.restricts = len(policies) > 1; a.restricts {
+	a.scoped = auth.Combine(append([]auth.Policy{auth.Scopes(a.hierarchy)}, policies...)...)
+	if a.restricts = len(policies) > 0; a.restricts {
 		a.asked.Store(true)
 	}
 }
@@ -69,7 +70,11 @@ func (c *caller) fill(op *auth.Operation) *auth.Operation {
 
 // decide decides about an operation.
 func (a *access) decide(ctx context.Context, c *caller, op *auth.Operation) auth.Decision {
-	return a.policy.Decide(ctx, c.principal, c.fill(op))
+	policy := a.scoped
+	if len(op.Scopes) == 0 {
+		policy = a.policy
+	}
+	return policy.Decide(ctx, c.principal, c.fill(op))
 }
 
 // denies reports whether a decision hides what it is about.

@@ -184,19 +184,15 @@ func (s *Server) visible(ctx context.Context, c *caller, uri string) (to *target
 
 // decideListed decides whether the caller may see an item.
 func (s *Server) decideListed(ctx context.Context, c *caller, to *target) auth.Decision {
-	return s.decideListedAs(ctx, c, to, new(auth.Operation))
-}
-
-// decideListedAs is decideListed with room for the operation.
-func (s *Server) decideListedAs(ctx context.Context, c *caller, to *target, op *auth.Operation) auth.Decision {
-	to.describe(op, "")
-	op.Listed = true
+	op := new(auth.Operation)
+	to.list(op)
 	return s.access.decide(ctx, c, op)
 }
 
 // shows reports whether the caller may see an item. It needs room for the operation.
 func (s *Server) shows(ctx context.Context, c *caller, to *target, op *auth.Operation) bool {
-	d := s.decideListedAs(ctx, c, to, op)
+	to.list(op)
+	d := s.access.decide(ctx, c, op)
 	if d.Err != nil {
 		s.core.LogDecision(ctx, &d, func() []any { return []any{"method", to.op.Method, "listed", to.op.Kind} })
 	}

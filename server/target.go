@@ -39,6 +39,12 @@ func (to *target) describe(op *auth.Operation, uri string) {
 	op.Scopes = to.need.of(op.URI)
 }
 
+// list describes the item as it is listed.
+func (to *target) list(op *auth.Operation) {
+	to.describe(op, "")
+	op.Listed = true
+}
+
 // target returns the target of an item. Its handler is wrapped in the item's middlewares, and these in
 // the server's chain.
 func (r *router) target(route middleware.Route, op auth.Operation, h middleware.Handler, how serving) *target {

@@ -8,8 +8,8 @@ import (
 
 // Decide implements [auth.Policy]. Rules that deny are asked before rules that allow, both in the
 // order of the file. The first one that matches decides.
-func (p *Policy) Decide(_ context.Context, principal *auth.Principal, op *auth.Operation) auth.Decision {
-	d, counted := p.rules.Load().decide(principal, op, nil)
+func (p *Policy) Decide(_ context.Context, principal *auth.Principal, op *auth.Operation) (d auth.Decision) {
+	counted := p.rules.Load().decide(principal, op, nil, &d)
 	if !op.Listed {
 		counted.add(&d)
 	}
@@ -47,57 +47,57 @@ type Step struct {
 // Explain decides as [Policy.Decide] does, counts nothing, and says how.
 func (p *Policy) Explain(principal *auth.Principal, op *auth.Operation) Explanation {
 	var e Explanation
-	e.Decision, _ = p.rules.Load().decide(principal, op, &e.Steps)
+	p.rules.Load().decide(principal, op, &e.Steps, &e.Decision)
 	return e
 }
 
 // decide makes a decision. It returns what counts it, or nil. steps is nil, or gets the rules that
 // were asked.
-func (s *ruleset) decide(principal *auth.Principal, op *auth.Operation, steps *[]Step) (auth.Decision, *counts) {
+func (s *ruleset) decide(principal *auth.Principal, op *auth.Operation, steps *[]Step, d *auth.Decision) *counts {
 	if principal == nil {
 		principal = nobody
 	}
 	v := variablesPool.Get().(*variables)
 	v.principal, v.op, v.set, v.steps = principal, op, s, steps
-	d, counted := v.decide()
+	counted := v.decide(d)
 	v.reset(d.Err)
 	variablesPool.Put(v)
 	d.DryRun = d.DryRun || s.dryRun && d.Effect != auth.Allow
-	return d, counted
+	return counted
 }
 
 // decide asks what is enforced and then, if that allows, what would deny in a dry run.
-func (v *variables) decide() (auth.Decision, *counts) {
-	d, counted := v.enforced()
+func (v *variables) decide(d *auth.Decision) *counts {
+	counted := v.enforced(d)
 	if d.Effect == auth.Allow {
 		if r, err := v.first(v.set.dryDenies, false); r != nil {
-			d, counted = r.decision(err)
+			counted = r.decide(d, err)
 			d.DryRun = true
 		}
 	}
-	return d, counted
+	return counted
 }
 
 // enforced decides without the rules of a dry run.
-func (v *variables) enforced() (auth.Decision, *counts) {
+func (v *variables) enforced(d *auth.Decision) *counts {
 	if r, err := v.first(v.set.denies, false); r != nil {
-		return r.decision(err)
+		return r.decide(d, err)
 	}
 	// An item is listed if some arguments may be allowed.
 	if r, err := v.first(v.set.allows, true); r != nil {
-		return r.decision(err)
+		return r.decide(d, err)
 	}
 	if isProtocol(v.op) {
-		return auth.Decision{Effect: auth.Allow}, nil
+		d.Effect = auth.Allow
+		return nil
 	}
-	d := auth.Decision{Effect: v.set.byDefault, Rule: RuleDefault}
-	if d.Effect == auth.Deny {
+	if d.Effect, d.Rule = v.set.byDefault, RuleDefault; d.Effect == auth.Deny {
 		d.Reason = "no rule allows it"
 		if r, err := v.first(v.set.dryAllows, false); r != nil && err == nil {
 			d.Reason = "no rule allows it but " + r.name + ", which is a dry run"
 		}
 	}
-	return d, v.set.defaultCounts
+	return v.set.defaultCounts
 }
 
 // first returns the first rule for the operation that matches or cannot be evaluated. If that counts
@@ -129,13 +129,13 @@ func (v *variables) evaluate(r *rule) (result, error) {
 	return r.when.eval(v)
 }
 
-// decision returns the decision of a rule that matches, or cannot be evaluated.
-func (r *rule) decision(err error) (auth.Decision, *counts) {
-	d := auth.Decision{Effect: r.effect, Rule: r.name, Reason: r.reason, Err: err}
+// decide makes the decision of a rule that matches, or cannot be evaluated.
+func (r *rule) decide(d *auth.Decision, err error) *counts {
+	d.Effect, d.Rule, d.Reason, d.Err = r.effect, r.name, r.reason, err
 	if err != nil {
 		d.Effect = auth.Deny
 	}
-	return d, r.counts
+	return r.counts
 }
 
 // step says what came of a rule.

@@ -70,7 +70,8 @@ func (v *variables) reset(err error) {
 		room = nil
 	}
 	clear(room)
-	*v = variables{room: room, latest: v.latest}
+	v.principal, v.op, v.set, v.steps = nil, nil, nil, nil
+	v.arguments, v.room = nil, room
 }
 
 // nobody stands for a caller without a principal.
