@@ -95,20 +95,20 @@ func (x *exchange) read(limit int) (body []byte, err error) {
 	return body, err
 }
 
-// grow returns a body with room for more, but no more than size bytes in all: twice as much, and all of it once
-// a quarter has arrived, so that the rest is not copied again and again. It sets the memory aside first.
+// grow returns a body with room for more, but no more than size bytes in all: four times as much if it is announced how
+// much comes, in steps of which the last one is all of it; else twice as much. It sets the memory aside first.
 func (x *exchange) grow(body []byte, size int) ([]byte, error) {
-	room, announced := 2*cap(body), x.r.ContentLength >= 0
+	room := size
 	switch {
-	case announced && room >= size/2:
-		room = size
-	case room > 0:
-	case announced:
-		room = smallBody
-	default: // nobody knows how much comes
-		room = session.FreeBody
+	case x.r.ContentLength >= 0:
+		for most := max(smallBody, 4*cap(body)); room > most; {
+			room = (room + 3) / 4
+		}
+	case cap(body) > 0: // nobody knows how much comes
+		room = min(size, 2*cap(body))
+	default:
+		room = min(size, session.FreeBody)
 	}
-	room = min(size, room)
 	if room > session.FreeBody {
 		if x.held == nil {
 			x.held = x.core.NewBody(x.conn)

@@ -256,9 +256,9 @@ func TestRefusedExchangesAreCounted(t *testing.T) {
 	}
 }
 
-// A large body is copied less than once while it arrives, also one that is a little larger than a power of two.
+// Of a large body a third is copied while it arrives, also of one that is a little larger than a power of two.
 func TestLargeBodyIsNotCopiedAgainAndAgain(t *testing.T) {
-	const size = 1<<20 + 1
+	const size = 1<<20 + 300
 	h := streamable.New(newFake(t, limits.Limits{}).Core, streamable.Config{})
 	body := strings.Repeat("x", size) // it is refused after its first byte, which costs nothing
 	post := func() {
@@ -274,5 +274,5 @@ func TestLargeBodyIsNotCopiedAgainAndAgain(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	post()
 	runtime.ReadMemStats(&after)
-	require.Less(t, float64(after.TotalAlloc-before.TotalAlloc), 2.1*size)
+	require.Less(t, float64(after.TotalAlloc-before.TotalAlloc), 1.4*size)
 }
