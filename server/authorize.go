@@ -185,13 +185,13 @@ func (s *Server) visible(ctx context.Context, c *caller, uri string) (to *target
 // decideListed decides whether the caller may see an item.
 func (s *Server) decideListed(ctx context.Context, c *caller, to *target) auth.Decision {
 	op := new(auth.Operation)
-	to.list(op)
+	to.describeListed(op)
 	return s.access.decide(ctx, c, op)
 }
 
 // shows reports whether the caller may see an item. It needs room for the operation.
 func (s *Server) shows(ctx context.Context, c *caller, to *target, op *auth.Operation) bool {
-	to.list(op)
+	to.describeListed(op)
 	d := s.access.decide(ctx, c, op)
 	if d.Err != nil {
 		s.core.LogDecision(ctx, &d, func() []any { return []any{"method", to.op.Method, "listed", to.op.Kind} })

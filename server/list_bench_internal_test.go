@@ -11,7 +11,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/auth/policy"
 )
 
-// BenchmarkFilteredList measures what the policies of a list with 1,000 tools take.
+// BenchmarkFilteredList measures what the policies of a list with 1,000 tools take. The first rule is about none of them.
 func BenchmarkFilteredList(b *testing.B) {
 	rules, err := policy.Parse([]byte(`
 default: deny

@@ -39,8 +39,8 @@ func (to *target) describe(op *auth.Operation, uri string) {
 	op.Scopes = to.need.of(op.URI)
 }
 
-// list describes the item as it is listed.
-func (to *target) list(op *auth.Operation) {
+// describeListed describes the item as it is listed.
+func (to *target) describeListed(op *auth.Operation) {
 	to.describe(op, "")
 	op.Listed = true
 }

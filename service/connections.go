@@ -81,7 +81,7 @@ func newConnections(l net.Listener, size int, headTime time.Duration, reached fu
 	places := table.Pool(size)
 	all := &connections{
 		table: table, places: places, size: size, reached: reached, open: map[*connection]struct{}{},
-		heads: share.NewPool(max(fewestHeads, size/headShare)), headTime: headTime,
+		heads: share.NewPool(max(fewestHeads, size/headShare)), headTime: headTime, ended: endings{now: time.Now},
 	}
 	all.Listener = giveWay(l, func() bool { return places.Usage().Holders > 1 }, all.ended.hangUps)
 	return all
@@ -207,7 +207,7 @@ func (c *connection) Read(p []byte) (int, error) {
 // Write implements net.Conn.
 func (c *connection) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
-	if n > 0 && !c.answered.Load() && !c.gone.Load() {
+	if n > 0 && c.idle.Load() == 0 && !c.answered.Load() && !c.gone.Load() { // idle connections write for TLS only
 		c.answered.Store(true)
 	}
 	return n, err
@@ -303,6 +303,19 @@ func (c *connection) Close() error {
 		c.caller.Release()
 	}
 	return c.Conn.Close()
+}
+
+// noteGone notes that a client has gone before its handler returned: what is written then is no answer. With TLS a client says so
+// in a way that its connection does not understand.
+func noteGone(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r)
+		if r.ProtoMajor == 1 && r.Context().Err() != nil {
+			if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
+				c.gone.Store(true)
+			}
+		}
+	})
 }
 
 // noteState is the hook of an HTTP server: it tells which connections are idle, and which wait for an answer.

@@ -34,7 +34,7 @@ func (p *process) newEndpoint() (*endpoint, error) {
 		}
 	}
 	p.access.addMetadata(mux, p.bounded)
-	e.http = p.newHTTP(p.leaving(p.streamPlaces(p.fewHeaders(e.mcp, mux))), func(pair keyPair) *tls.Config { return pair.mcp })
+	e.http = p.newHTTP(noteGone(p.leaving(p.streamPlaces(p.fewHeaders(e.mcp, mux)))), func(pair keyPair) *tls.Config { return pair.mcp })
 	if p.cfg.H2C {
 		e.http.Protocols.SetUnencryptedHTTP2(true)
 	}

@@ -18,7 +18,7 @@ import (
 // it takes then, so that new callers get in however busy the processors are.
 //
 // Callers who hang up before they are answered wait for nothing, so nothing else bounds how often they come. While there are many of
-// those, among several callers, Accept waits four times as long again.
+// those, and the open connections are of several callers, Accept waits four times as long again.
 //
 // The plain version is to let only those goroutines go first that can run. While 500 callers hang up, the 99th percentile of the
 // others is 47 to 107 ms with it, and 10 to 11 ms so on a quiet machine (e2e/attack/README.md).

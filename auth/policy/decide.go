@@ -51,7 +51,7 @@ func (p *Policy) Explain(principal *auth.Principal, op *auth.Operation) Explanat
 	return e
 }
 
-// decide makes a decision. It returns what counts it, or nil. steps is nil, or gets the rules that
+// decide makes d, which is empty, the decision. It returns what counts it, or nil. steps is nil, or gets the rules that
 // were asked.
 func (s *ruleset) decide(principal *auth.Principal, op *auth.Operation, steps *[]Step, d *auth.Decision) *counts {
 	if principal == nil {
@@ -71,7 +71,7 @@ func (v *variables) decide(d *auth.Decision) *counts {
 	counted := v.enforced(d)
 	if d.Effect == auth.Allow {
 		if r, err := v.first(v.set.dryDenies, false); r != nil {
-			counted = r.decide(d, err)
+			counted = r.fill(d, err)
 			d.DryRun = true
 		}
 	}
@@ -81,11 +81,11 @@ func (v *variables) decide(d *auth.Decision) *counts {
 // enforced decides without the rules of a dry run.
 func (v *variables) enforced(d *auth.Decision) *counts {
 	if r, err := v.first(v.set.denies, false); r != nil {
-		return r.decide(d, err)
+		return r.fill(d, err)
 	}
 	// An item is listed if some arguments may be allowed.
 	if r, err := v.first(v.set.allows, true); r != nil {
-		return r.decide(d, err)
+		return r.fill(d, err)
 	}
 	if isProtocol(v.op) {
 		d.Effect = auth.Allow
@@ -129,8 +129,8 @@ func (v *variables) evaluate(r *rule) (result, error) {
 	return r.when.eval(v)
 }
 
-// decide makes the decision of a rule that matches, or cannot be evaluated.
-func (r *rule) decide(d *auth.Decision, err error) *counts {
+// fill makes d the decision of a rule that matches, or cannot be evaluated.
+func (r *rule) fill(d *auth.Decision, err error) *counts {
 	d.Effect, d.Rule, d.Reason, d.Err = r.effect, r.name, r.reason, err
 	if err != nil {
 		d.Effect = auth.Deny

@@ -70,8 +70,7 @@ func (v *variables) reset(err error) {
 		room = nil
 	}
 	clear(room)
-	v.principal, v.op, v.set, v.steps = nil, nil, nil, nil
-	v.arguments, v.room = nil, room
+	*v = variables{room: room, latest: v.latest}
 }
 
 // nobody stands for a caller without a principal.

@@ -95,8 +95,8 @@ func (x *exchange) read(limit int) (body []byte, err error) {
 	return body, err
 }
 
-// grow returns a body with room for more, but no more than size bytes in all: four times as much if it is announced how
-// much comes, in steps of which the last one is all of it; else twice as much. It sets the memory aside first.
+// grow returns a body with room for more, but no more than size bytes in all. If the length is announced, its rooms are that
+// length divided by powers of four, the first of at most smallBody; else each is twice the one before. It sets the memory aside first.
 func (x *exchange) grow(body []byte, size int) ([]byte, error) {
 	room := size
 	switch {

@@ -258,7 +258,7 @@ func TestRefusedExchangesAreCounted(t *testing.T) {
 
 // Of a large body a third is copied while it arrives, also of one that is a little larger than a power of two.
 func TestLargeBodyIsNotCopiedAgainAndAgain(t *testing.T) {
-	const size = 1<<20 + 300
+	const size = 1<<20 + 300 // no power of two: the rooms are rounded up
 	h := streamable.New(newFake(t, limits.Limits{}).Core, streamable.Config{})
 	body := strings.Repeat("x", size) // it is refused after its first byte, which costs nothing
 	post := func() {
