@@ -98,19 +98,21 @@ func eventually(t *testing.T, check func() error) {
 	eventuallyWithin(t, patience, check)
 }
 
-// eventuallyWithin is eventually with another patience.
+// eventuallyWithin is eventually with another patience. What has been waited for long is looked at seldom, because looking
+// takes time from the servers.
 func eventuallyWithin(t *testing.T, patience time.Duration, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+	began := time.Now()
+	for {
 		err := check()
 		if err == nil {
 			return
 		}
-		if time.Now().After(deadline) {
+		waited := time.Since(began)
+		if waited > patience {
 			t.Fatalf("after %v still: %v", patience, err)
 		}
-		time.Sleep(pause)
+		time.Sleep(min(max(waited/16, time.Millisecond), 250*time.Millisecond))
 	}
 }
 

@@ -85,14 +85,14 @@ func TestReplicasBeginTasksAgain(t *testing.T) {
 		eventuallyWithin(t, time.Minute, func() error {
 			now := at.aboutTask(t, "tasks/get", id)
 			if now.Result.Status != "completed" || len(now.Result.Result.Content) != 1 ||
-				now.Result.Result.Content[0].Text != "the result was computed in 20s" {
+				now.Result.Result.Content[0].Text != "the result was computed in 10s" {
 				return fmt.Errorf("the task is %+v", now.Result)
 			}
 			return nil
 		})
 	}
 	t.Run("stopped", func(t *testing.T) {
-		id := all[0].startTaskOf(t, "restartable_compute", 20)
+		id := all[0].startTaskOf(t, "restartable_compute", 10)
 		all[0].signal(t, syscall.SIGSTOP)
 		taken(t, id, 1, all[1], all[2])
 		all[0].signal(t, syscall.SIGCONT)
@@ -103,7 +103,7 @@ func TestReplicasBeginTasksAgain(t *testing.T) {
 		}
 	})
 	t.Run("killed", func(t *testing.T) {
-		id := all[0].startTaskOf(t, "restartable_compute", 20)
+		id := all[0].startTaskOf(t, "restartable_compute", 10)
 		all[0].kill(t)
 		taken(t, id, 2, all[1], all[2])
 		completed(t, id, all[1])
@@ -113,7 +113,7 @@ func TestReplicasBeginTasksAgain(t *testing.T) {
 		}
 	})
 	t.Run("shut down", func(t *testing.T) {
-		id, before := all[1].startTaskOf(t, "restartable_compute", 20), sum(t, "vitrine_tasks_taken_over_total", all[2])
+		id, before := all[1].startTaskOf(t, "restartable_compute", 10), sum(t, "vitrine_tasks_taken_over_total", all[2])
 		all[1].signal(t, syscall.SIGTERM)
 		all[1].exited(t, 0)
 		taken(t, id, before+1, all[2])
