@@ -5,27 +5,40 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
+	"time"
 )
 
 // The garbage collector of Go runs when the heap has doubled, so that a server that holds 4 MB
-// collects after every 4 MB of garbage: hundreds of times a second under load. A collector lets a
-// small heap grow by collectorHeadroom before the next run, and leaves a larger heap as it is. The
-// plain version is GOGC=100, with which a call takes 1.1 to 1.25 times the CPU time ("Where it goes"
-// in docs/performance.md).
+// collects after every 4 MB of garbage: hundreds of times a second under load. A collector lets the small
+// heap of a busy process grow by what it allocates in a second, or by collectorHeadroom if that is less, before
+// the next run. It leaves a larger heap as it is, and that of an idle process. The plain version is GOGC=100, with which a
+// call takes 1.1 to 1.25 times the CPU time ("Where it goes" in docs/performance.md).
 type collector struct {
-	headroom uint64                // in bytes
-	paced    func(percent int)     // for tests; may be nil
-	read     func() (bytes uint64) // what a run looks through: live heap, stacks, globals
+	most  uint64            // of headroom, in bytes
+	paced func(percent int) // for tests; may be nil
+	read  func() heap       // reads what the collector of Go has left
+	now   func() time.Time
 
-	mu      sync.Mutex
-	percent int // in force
-	before  int // what Stop restores
-	stopped bool
+	mu       sync.Mutex
+	headroom uint64 // in bytes
+	since    time.Time
+	before   uint64 // bytes that had been allocated then
+	percent  int    // in force
+	restored int    // what Stop restores
+	stopped  bool
+}
+
+// A heap is what a run of the collector of Go has left, in bytes.
+type heap struct {
+	scanned   uint64 // what a run looks through: live heap, stacks, globals
+	allocated uint64 // since the process started
 }
 
 const (
-	// collectorHeadroom is the garbage that a heap may gather, however small it is, in bytes.
+	// collectorHeadroom is the garbage that the heap of a busy process may gather, however small it is, in bytes.
 	collectorHeadroom = 32 << 20
+	// busyAfter is the least time that shows how much a process allocates. Within idleAfter it may become busy, but not idle.
+	busyAfter, idleAfter = 100 * time.Millisecond, 10 * time.Second
 	// With GOGC=100 no run begins below this size of the heap. The runtime multiplies it by
 	// GOGC/100.
 	leastHeap = 4 << 20
@@ -38,22 +51,28 @@ func startCollector(gogc string, most int) (stop func()) {
 	if gogc != "" {
 		return func() {}
 	}
-	headroom := uint64(collectorHeadroom)
-	if most != 0 {
-		headroom = min(headroom, uint64(most)/8) // half of what the limits leave to garbage
-	}
-	c := &collector{headroom: headroom, read: scannedBytes}
+	c := newCollector(most)
 	c.start()
 	return c.stop
 }
 
+// newCollector returns a collector for a process that may take most bytes; 0 for no bound.
+func newCollector(most int) *collector {
+	c := &collector{most: collectorHeadroom, read: readHeap, now: time.Now}
+	if most != 0 {
+		c.most = min(c.most, uint64(most)/8) // half of what the limits leave to garbage
+	}
+	return c
+}
+
 func (c *collector) start() {
-	c.percent = c.goal()
-	c.before = debug.SetGCPercent(c.percent)
-	if c.before != goPercent { // the program has decided
+	c.percent = goPercent
+	c.restored = debug.SetGCPercent(c.percent)
+	if c.restored != goPercent { // the program has decided
 		c.stop()
 		return
 	}
+	c.since, c.before = c.now(), c.read().allocated
 	c.await()
 }
 
@@ -62,7 +81,7 @@ func (c *collector) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopped = true
-	debug.SetGCPercent(c.before)
+	debug.SetGCPercent(c.restored)
 }
 
 // await has pace called after the next run of the collector, which frees the object that it makes.
@@ -78,7 +97,9 @@ func (c *collector) pace() {
 	if c.stopped {
 		return
 	}
-	if goal := c.goal(); goal*10 > c.percent*11 || goal*11 < c.percent*10 {
+	now := c.read()
+	c.follow(now.allocated)
+	if goal := c.goal(now.scanned); goal*10 > c.percent*11 || goal*11 < c.percent*10 {
 		c.percent = goal
 		debug.SetGCPercent(goal)
 	}
@@ -88,19 +109,40 @@ func (c *collector) pace() {
 	}
 }
 
-// goal returns the percentage with which the heap grows by the headroom, or doubles if that is more.
-func (c *collector) goal() int {
-	return int(max(goPercent, c.headroom*100/max(c.read(), leastHeap)))
+// follow sets the headroom to what the process has allocated in a second. Go runs its collector every two minutes at
+// least, so that an idle process is noticed.
+func (c *collector) follow(allocated uint64) {
+	now := c.now()
+	took := now.Sub(c.since)
+	if took < busyAfter {
+		return
+	}
+	headroom := min(uint64(float64(allocated-c.before)/took.Seconds()), c.most)
+	if headroom > c.headroom || took > idleAfter {
+		c.headroom = headroom
+	}
+	c.since, c.before = now, allocated
 }
 
-// scannedBytes returns what the percentage refers to.
-func scannedBytes() (sum uint64) {
-	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+// goal returns the percentage with which the heap grows by the headroom, or doubles if that is more.
+func (c *collector) goal(scanned uint64) int {
+	return int(max(goPercent, c.headroom*100/max(scanned, leastHeap)))
+}
+
+func readHeap() (h heap) {
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/allocs:bytes"},
+		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"},
+	}
 	metrics.Read(samples)
-	for _, s := range samples {
-		if s.Value.Kind() == metrics.KindUint64 { // a runtime of the future may not have it
-			sum += s.Value.Uint64()
+	for i, s := range samples {
+		switch {
+		case s.Value.Kind() != metrics.KindUint64: // a runtime of the future may not have it
+		case i == 0:
+			h.allocated = s.Value.Uint64()
+		default: // what the percentage refers to
+			h.scanned += s.Value.Uint64()
 		}
 	}
-	return sum
+	return h
 }

@@ -6,6 +6,7 @@ import (
 	"runtime/metrics"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -23,44 +24,96 @@ func TestCollectorLeavesHeadroom(t *testing.T) {
 		{0, 32 * mib}, {mib, 32 * mib}, {4 * mib, 32 * mib}, {10 * mib, 32 * mib}, {32 * mib, 32 * mib},
 		{33 * mib, 33 * mib}, {1024 * mib, 1024 * mib}, // what GOGC=100 does
 	} {
-		c := &collector{headroom: 32 * mib, read: func() uint64 { return tt.scanned }}
-		percent := uint64(c.goal())
+		c := &collector{headroom: 32 * mib}
+		percent := uint64(c.goal(tt.scanned))
 		require.LessOrEqual(t, leastHeap*percent/100, uint64(32*mib), "the first run comes in time")
 		require.InDelta(t, tt.headroom, max(tt.scanned, leastHeap)*percent/100, mib/2, "%d bytes", tt.scanned)
 	}
+	require.Equal(t, goPercent, (&collector{}).goal(0), "an idle process")
+}
+
+func TestHeadroomFollowsTheRate(t *testing.T) {
+	const mib = 1 << 20
+	clock := time.Unix(0, 0)
+	c := &collector{most: 32 * mib, now: func() time.Time { return clock }, since: clock}
+	allocated := uint64(0)
+	for i, step := range []struct {
+		took           time.Duration
+		more, headroom uint64
+	}{
+		{99 * time.Millisecond, 30 * mib, 0}, // a burst says little
+		{901 * time.Millisecond, 0, 30 * mib},
+		{time.Second, 100 * mib, 32 * mib},
+		{time.Second, mib, 32 * mib}, // a pause
+		{10 * time.Second, mib, 32 * mib},
+		{10*time.Second + 1, 40 * mib, 4*mib - 1}, // it is less busy
+		{2 * time.Minute, 120 * 1024, 1024},       // it is idle
+		{100 * time.Millisecond, mib, 10 * mib},
+	} {
+		clock, allocated = clock.Add(step.took), allocated+step.more
+		c.follow(allocated)
+		require.Equal(t, step.headroom, c.headroom, "step %d", i)
+	}
+}
+
+// A paced is a collector that reports the percentage after each run. A second passes between two runs, in which the process
+// allocates rate bytes.
+type paced struct {
+	*collector
+	scanned, rate   atomic.Uint64
+	seconds, allocs atomic.Uint64
+	reports         chan int
+}
+
+func newPaced(t *testing.T) *paced {
+	t.Helper()
+	p := &paced{reports: make(chan int)}
+	p.collector = &collector{
+		most: 32 << 20,
+		now:  func() time.Time { return time.Unix(int64(p.seconds.Load()), 0) },
+		read: func() heap {
+			p.seconds.Add(1)
+			return heap{p.scanned.Load(), p.allocs.Add(p.rate.Load())}
+		},
+		paced: func(percent int) {
+			select {
+			case p.reports <- percent:
+			case <-t.Context().Done():
+			}
+		},
+	}
+	return p
+}
+
+// after returns the percentage after a run that has left so many bytes. A run that came by itself
+// may have been paced with the figure before: the first report is not looked at.
+func (p *paced) after(bytes uint64) int {
+	p.scanned.Store(bytes)
+	runtime.GC()
+	<-p.reports
+	runtime.GC()
+	return <-p.reports
 }
 
 func TestCollectorFollowsTheHeap(t *testing.T) {
-	var scanned atomic.Uint64
-	scanned.Store(8 << 20)
-	paced := make(chan int)
-	c := &collector{headroom: 32 << 20, read: scanned.Load, paced: func(percent int) {
-		select {
-		case paced <- percent:
-		case <-t.Context().Done():
-		}
-	}}
+	c := newPaced(t)
+	c.rate.Store(1 << 30)
 	c.start()
-	require.EqualValues(t, 400, gcPercent())
-	// after returns the percentage after a run that has left so many bytes. A run that came by itself
-	// may have been paced with the figure before: the first report is not looked at.
-	after := func(bytes uint64) int {
-		scanned.Store(bytes)
-		runtime.GC()
-		<-paced
-		runtime.GC()
-		return <-paced
-	}
-	require.Equal(t, 200, after(16<<20))
+	require.EqualValues(t, 100, gcPercent())
+	require.Equal(t, 400, c.after(8<<20))
+	require.Equal(t, 200, c.after(16<<20))
 	require.EqualValues(t, 200, gcPercent())
-	require.Equal(t, 200, after(17<<20), "a small difference is left alone")
-	require.Equal(t, 100, after(1<<30))
-	require.Equal(t, 800, after(1<<20), "a heap that has become small again")
+	require.Equal(t, 200, c.after(17<<20), "a small difference is left alone")
+	require.Equal(t, 100, c.after(1<<30))
+	require.Equal(t, 800, c.after(1<<20), "a heap that has become small again")
+	c.rate.Store(1)
+	c.seconds.Add(11)
+	require.Equal(t, 100, c.after(1<<20), "an idle process")
 
 	go func() { // a run that comes now waits for its reader
 		for {
 			select {
-			case <-paced:
+			case <-c.reports:
 			case <-t.Context().Done():
 				return
 			}
@@ -71,9 +124,9 @@ func TestCollectorFollowsTheHeap(t *testing.T) {
 
 func TestStoppedCollectorPacesNothing(t *testing.T) {
 	before := gcPercent()
-	c := &collector{headroom: 32 << 20, read: func() uint64 { return 0 }}
+	c := &collector{most: 32 << 20, now: time.Now, read: func() heap { return heap{} }}
 	c.start()
-	require.EqualValues(t, 800, gcPercent())
+	c.headroom = 32 << 20
 	c.stop()
 	require.EqualValues(t, before, gcPercent(), "as it was")
 	c.pace()
@@ -81,22 +134,26 @@ func TestStoppedCollectorPacesNothing(t *testing.T) {
 }
 
 func TestCollectorIsTheOperators(t *testing.T) {
-	before := gcPercent()
-	startCollector("100", 0)()
-	require.EqualValues(t, before, gcPercent())
+	before := debug.SetGCPercent(300)
+	startCollector("", 0)()
+	require.EqualValues(t, 300, gcPercent(), "the program has decided")
+	debug.SetGCPercent(before)
 
-	stop := startCollector("", 0)
-	require.Greater(t, gcPercent(), uint64(100))
-	large := gcPercent()
-	stop()
-	stop = startCollector("", 160<<20)
-	require.Less(t, gcPercent(), large, "little memory leaves little headroom")
-	stop()
+	startCollector("100", 0)()
+	startCollector("", 0)()
+	startCollector("", 160<<20)()
 	require.EqualValues(t, before, gcPercent())
-	require.Equal(t, int(before), debug.SetGCPercent(int(before)))
 }
 
-func TestScannedBytesAreRead(t *testing.T) {
+func TestLittleMemoryLeavesLittleHeadroom(t *testing.T) {
+	require.EqualValues(t, 32<<20, newCollector(0).most)
+	require.EqualValues(t, 32<<20, newCollector(1<<30).most)
+	require.EqualValues(t, 20<<20, newCollector(160<<20).most)
+}
+
+func TestHeapIsRead(t *testing.T) {
 	runtime.GC()
-	require.Greater(t, scannedBytes(), uint64(100<<10))
+	h := readHeap()
+	require.Greater(t, h.scanned, uint64(100<<10))
+	require.Greater(t, h.allocated, h.scanned)
 }
