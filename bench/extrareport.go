@@ -65,11 +65,11 @@ func (one programResult) start(of func(launch) time.Duration) spread {
 	return spreadOfValues(values)
 }
 
-// most returns the largest memory of an idle process before a moment, in bytes.
+// most returns the largest memory of an idle process before a moment, without the pages of its file, in bytes.
 func (one programResult) most(before int) (most float64) {
 	for _, all := range one.idle[:before] {
 		for _, m := range all {
-			most = max(most, m.resident)
+			most = max(most, m.resident-m.file)
 		}
 	}
 	return most

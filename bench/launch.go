@@ -127,32 +127,26 @@ func (s *service) ask(echoes bool) error {
 	return nil
 }
 
-// scrape asks for the metrics as Prometheus does: compressed, and over one connection.
-func (s *service) scrape(times int) error {
+// scrape asks for the metrics as Prometheus does, compressed.
+func (s *service) scrape() error {
 	keeping := &http.Transport{DisableCompression: true} // the request asks for compression itself
 	defer keeping.CloseIdleConnections()
-	c := &http.Client{Transport: keeping, Timeout: patience}
-	for range times {
-		req, err := http.NewRequest(http.MethodGet, s.admin+"/metrics", nil)
-		if err != nil {
-			return err
-		}
-		req.Header.Set("Accept", "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1")
-		req.Header.Set("Accept-Encoding", "gzip")
-		resp, err := c.Do(req)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-		if err == nil && (resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Encoding") != "gzip") {
-			err = fmt.Errorf("status %d, encoding %q", resp.StatusCode, resp.Header.Get("Content-Encoding"))
-		}
-		if err != nil {
-			return err
-		}
+	req, err := http.NewRequest(http.MethodGet, s.admin+"/metrics", nil)
+	if err != nil {
+		return err
 	}
-	return nil
+	req.Header.Set("Accept", "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1")
+	req.Header.Set("Accept-Encoding", "gzip")
+	resp, err := (&http.Client{Transport: keeping, Timeout: patience}).Do(req)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	if err == nil && (resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Encoding") != "gzip") {
+		err = fmt.Errorf("status %d, encoding %q", resp.StatusCode, resp.Header.Get("Content-Encoding"))
+	}
+	return err
 }
 
 // A memory is the resident memory of a process in bytes, and the part of it that are pages of

@@ -34,7 +34,7 @@ type programResult struct {
 }
 
 // The moments at which the memory of an idle process is read, in their order. The last one is
-// that of a process that is scraped all the time.
+// that of a process that is scraped again and again.
 const (
 	afterAnswer = iota
 	afterPause
@@ -120,18 +120,29 @@ func (r *releaseResult) rest(dir string) error {
 		return err
 	}
 	for _, step := range []struct{ moment, scrapes int }{{afterScrape, 1}, {afterScrapes, manyScrapes - 1}} {
-		for i, some := range services {
-			for _, s := range some {
-				if !r.programs[i].program.scraped {
-					continue
-				}
-				if err := s.scrape(step.scrapes); err != nil {
-					return fmt.Errorf("scrape of %s: %w", s.title, err)
-				}
+		for range step.scrapes {
+			if err := r.scrape(services); err != nil {
+				return err
 			}
+			time.Sleep(r.pause / 3) // a process that is scraped without a pause is not idle
 		}
 		if err := look(step.moment); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// scrape scrapes each of the idle processes that have metrics.
+func (r *releaseResult) scrape(services [][]*service) error {
+	for i, some := range services {
+		for _, s := range some {
+			if !r.programs[i].program.scraped {
+				continue
+			}
+			if err := s.scrape(); err != nil {
+				return fmt.Errorf("scrape of %s: %w", s.title, err)
+			}
 		}
 	}
 	return nil

@@ -33,6 +33,7 @@ func (p plan) replicas(programs programs, sink string) (results [][][]sample, er
 	}()
 	s := scenario{kind: call, legacy: true, size: small, tools: fewTools, callers: callersOfReplicas, backends: redis.addresses}
 	for _, kind := range servers.Replicated() {
+		s.legacy = kind.Name != servers.Apart
 		for n := range p.scale.replicas {
 			b, err := all.enterReplicas(programs.of(kind), kind, n+1, s, sink, p.slice)
 			if b != nil {
@@ -91,13 +92,25 @@ func (s scaleResult) behindNginx(b *strings.Builder) {
 	}
 }
 
-// replicated returns the CPU time of a call at a number of replicas of Vitrine, as a multiple of that at one.
+// replicated returns the CPU time of a call at a number of replicas of Vitrine, as a multiple of that at one. It is divided by the
+// same multiple for processes that share nothing.
 func replicated(n int) func(report) (float64, bool) {
 	return func(r report) (float64, bool) {
-		i := slices.IndexFunc(servers.Replicated(), func(k servers.Kind) bool { return k.Name == servers.Replica })
-		if i >= len(r.scaled.replicas) || n > len(r.scaled.replicas[i]) {
+		at := func(name string) int {
+			return slices.IndexFunc(servers.Replicated(), func(k servers.Kind) bool { return k.Name == name })
+		}
+		replica, apart := at(servers.Replica), at(servers.Apart)
+		if max(replica, apart) >= len(r.scaled.replicas) || n > len(r.scaled.replicas[replica]) {
 			return 0, false
 		}
-		return ratios(r.scaled.replicas[i][n-1], r.scaled.replicas[i][0], cpuTimeOf).median, true
+		shared, alone := r.scaled.replicas[replica], r.scaled.replicas[apart]
+		values := make([]float64, len(shared[0]))
+		for i := range values {
+			times := func(samples [][]sample) float64 {
+				return float64(cpuTimeOf(samples[n-1][i])) / float64(cpuTimeOf(samples[0][i]))
+			}
+			values[i] = times(shared) / times(alone)
+		}
+		return spreadOfValues(values).median, true
 	}
 }

@@ -260,7 +260,11 @@ func (p *process) wait(wanted func(footprint) bool) error {
 	}
 }
 
-// sessions measures the cost of a call beside one session, beside each of the sizes, and beside all
+// callersOfSessions are so many that the process always has work: the CPU time of one that sleeps between two calls says more about
+// sleeping and waking up.
+const callersOfSessions = 16
+
+// sessions measures the cost of a call beside as many sessions as there are callers, beside each of the sizes, and beside all
 // sessions and streams, in processes that take turns. It also measures the footprint of a session while
 // the last process grows.
 func (p plan) sessions(r *scaleResult, programs programs, sink string) (err error) {
@@ -269,12 +273,12 @@ func (p plan) sessions(r *scaleResult, programs programs, sink string) (err erro
 		return err
 	}
 	steps := sizes(1000, p.scale.sessions)
-	r.beside = []company{{sessions: 1}}
+	r.beside = []company{{sessions: callersOfSessions}}
 	for _, n := range steps {
 		r.beside = append(r.beside, company{sessions: n})
 	}
 	r.beside = append(r.beside, company{p.scale.sessions, p.scale.streams})
-	s := scenario{kind: call, legacy: true, size: small, tools: fewTools, callers: 1}
+	s := scenario{kind: call, legacy: true, size: small, tools: fewTools, callers: callersOfSessions}
 	var all contest
 	var streams crowd // of the last process
 	defer func() {

@@ -46,7 +46,7 @@ func TestScale(t *testing.T) {
 			require.InDelta(t, 1, g.each.Waiting, 0.001, k.Name)
 		}
 	}
-	require.Equal(t, []company{{sessions: 1}, {sessions: 400}, {400, 120}}, r.beside)
+	require.Equal(t, []company{{sessions: 16}, {sessions: 400}, {400, 120}}, r.beside)
 	require.Len(t, r.session, 1)
 	require.Equal(t, 400, r.session[0].n)
 	require.Positive(t, r.session.last().Heap)
@@ -161,7 +161,7 @@ func testScale() scaleResult {
 			{1000, footprint{Heap: 2400, Stacks: 300, resident: 4000}},
 			{100_000, footprint{Heap: 2000, Stacks: 250, resident: 3000}},
 		},
-		beside: []company{{sessions: 1}, {sessions: 1000}, {sessions: 100_000}, {100_000, 10_000}},
+		beside: []company{{sessions: 16}, {sessions: 1000}, {sessions: 100_000}, {100_000, 10_000}},
 		cost:   [][]sample{cost(40_000), cost(40_000), cost(42_000), cost(41_200)},
 	}
 }

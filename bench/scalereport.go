@@ -99,7 +99,7 @@ func (s scaleResult) told(server string) (float64, bool) {
 }
 
 func (s scaleResult) sessions(b *strings.Builder) {
-	row := head(b, "sessions, each called in turn", "open streams", "CPU µs of a call", "× one session", "allocations", "KB allocated", "answers/s", "p50", "p99")
+	row := head(b, "sessions, each called in turn", "open streams", "CPU µs of a call", fmt.Sprintf("× %d sessions", callersOfSessions), "allocations", "KB allocated", "answers/s", "p50", "p99")
 	for i, n := range s.beside {
 		row(slices.Concat([]string{thousands(n.sessions), thousands(n.streams)}, costs(s.cost[i], s.cost[0]), speeds(s.cost[i]))...)
 	}

@@ -13,6 +13,23 @@ import (
 // Replica is the name of Vitrine as one of several replicas with a store, whose sessions have sealed ids.
 const Replica = "vitrine-replica"
 
+// Apart is the name of Vitrine as one of several processes that share nothing. It is called in the modern era, which has no
+// sessions. It shows what of a difference between one process and several is due to the machine.
+const Apart = "vitrine-apart"
+
+func replicaKinds() []Kind {
+	const module = "github.com/vitrine-mcp/vitrine"
+	env := func(sink string) []string { return append(oneProcessor(sink), unsampled(sink)...) }
+	return []Kind{
+		{Name: "floor-replica", Title: "net/http + encoding/json", Env: oneProcessor, New: newFloor},
+		{Name: Apart, Title: "Vitrine, modern, nothing shared", Module: module, Env: env, New: func(tools int) (Server, error) { return vitrine(tools) }},
+		{Name: Replica, Title: "Vitrine, traces unsampled", Module: module, Env: env, New: newReplica},
+	}
+}
+
+// Replicated returns the kinds of which there are several replicas: two that need no store, and Vitrine.
+func Replicated() []Kind { return named("floor-replica", Apart, Replica) }
+
 // oneProcessor lets the Go scheduler of a replica use one processor. With more, a replica that has too little to
 // do for all of them spends CPU time on looking for work, and several replicas do that several times.
 func oneProcessor(string) []string { return []string{"GOMAXPROCS=1"} }

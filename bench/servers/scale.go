@@ -37,17 +37,12 @@ func Listing() []Kind { return named(Bare, "vitrine", Filtered) }
 // Reading returns the kinds for long texts: first the bare echo, last Vitrine with limits above them.
 func Reading() []Kind { return named(Bare, Floor, Roomy) }
 
-// Replicated returns the kinds of which there are several replicas: one that needs no store, and Vitrine.
-func Replicated() []Kind { return named("floor-replica", Replica) }
-
 // Roomy is the name of Vitrine whose limits let long texts pass.
 const Roomy = "vitrine-roomy"
 
 func scaleKinds() []Kind {
 	const vitrine = "github.com/vitrine-mcp/vitrine"
-	return append(Scaled(),
-		Kind{Name: "floor-replica", Title: "net/http + encoding/json", Env: oneProcessor, New: newFloor},
-		Kind{Name: Replica, Title: "Vitrine, traces unsampled", Module: vitrine, Env: func(sink string) []string { return append(oneProcessor(sink), unsampled(sink)...) }, New: newReplica},
+	return append(append(Scaled(), replicaKinds()...),
 		Kind{Name: Filtered, Title: "… and a policy that filters its lists", Module: vitrine, Env: unsampled, New: newFiltered},
 		Kind{Name: Roomy, Title: "Vitrine, traces unsampled", Module: vitrine, Env: unsampled, New: newRoomy})
 }
