@@ -26,7 +26,13 @@ type Turns struct {
 	armed bool // the timer runs
 	waits TurnWaits
 	spare []*waiter // for goroutines that will wait
+	last  *Caller   // who wanted a turn last
+
+	mixed atomic.Int32 // how many turns are wanted until callers that took turns before are forgotten
 }
+
+// mixedTurns are so many turns that a caller with one message now and then is noticed beside one with very many.
+const mixedTurns = 1000
 
 // A Turn is a turn that is held, or the zero value. It must not be copied. [Turn.Give] is safe for
 // concurrent use; one goroutine may take a turn, and another one give it back.
@@ -69,6 +75,7 @@ func (t *Turns) SpareOne() *Turns {
 func (t *Turns) Take(ctx context.Context, u *Turn, c *Caller, patience time.Duration) error {
 	p := t.pool
 	p.mu.Lock()
+	t.note(c)
 	a := p.account(c)
 	if p.mayEnter(c, a, 1) {
 		p.take(a, 1)
@@ -81,6 +88,21 @@ func (t *Turns) Take(ctx context.Context, u *Turn, c *Caller, patience time.Dura
 	t.arm()
 	p.mu.Unlock()
 	return t.wait(ctx, u, c, w, patience)
+}
+
+// Mixed reports whether several callers want turns, or did so lately. What a caller does for the sake of the others is of no
+// use while it is alone.
+func (t *Turns) Mixed() bool { return t.mixed.Load() > 0 }
+
+// note notes who wants a turn. The caller must hold pool.mu.
+func (t *Turns) note(c *Caller) {
+	switch left := t.mixed.Load(); {
+	case t.last != c && t.last != nil:
+		t.mixed.Store(mixedTurns)
+	case left > 0:
+		t.mixed.Store(left - 1)
+	}
+	t.last = c
 }
 
 // waiter returns a waiter for one turn. The caller must hold pool.mu.

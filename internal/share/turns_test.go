@@ -37,6 +37,26 @@ func TestLoneCallerTakesAllTurns(t *testing.T) {
 	})
 }
 
+// Turns are mixed from the second caller on, until one of them has wanted a thousand more.
+func TestTurnsAreMixed(t *testing.T) {
+	callers := NewTable()
+	turns := callers.Turns(2, slice)
+	first, second := callerAt(callers, 1), callerAt(callers, 2)
+	for range 2 {
+		take(t, turns, first).Give()
+		require.False(t, turns.Mixed(), "a lone caller")
+	}
+	take(t, turns, second).Give()
+	require.True(t, turns.Mixed())
+	for range mixedTurns {
+		require.True(t, turns.Mixed())
+		take(t, turns, first).Give()
+	}
+	require.True(t, turns.Mixed(), "the first of them followed another caller's")
+	take(t, turns, first).Give()
+	require.False(t, turns.Mixed())
+}
+
 // While several callers hold or want turns, the last one stays free. A caller that is alone may take it.
 func TestOneTurnIsSpared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

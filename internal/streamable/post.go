@@ -221,12 +221,17 @@ func (x *exchange) takeTurn() error {
 	if !x.onlyPost() {
 		ctx = context.Background() // a legacy message has arrived although its client hangs up
 	}
-	if err := x.core.TakeTurn(ctx, &x.turn, x.from); err != nil {
-		return err
-	}
 	// net/http goes on with the next request of a connection if that is already there. A client that
-	// does not wait for answers would be served until the scheduler stops its goroutine, after 10 ms.
-	// No more goroutines are in the scheduler's queue for this than there are turns.
-	runtime.Gosched()
-	return nil
+	// does not wait for answers would be served until the scheduler stops its goroutine, after 10 ms. So the goroutine gives
+	// way. If it has its turn while it is in the scheduler's queue, no more goroutines are there for this than there are turns, and
+	// others need not wait for them. But then most calls of one busy caller wait for a turn. So a caller that is alone does it before.
+	mixed := x.core.TurnsAreMixed()
+	if !mixed {
+		runtime.Gosched()
+	}
+	err := x.core.TakeTurn(ctx, &x.turn, x.from)
+	if err == nil && mixed {
+		runtime.Gosched()
+	}
+	return err
 }
