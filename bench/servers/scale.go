@@ -34,23 +34,32 @@ func Scaled() []Kind {
 // Listing returns the kinds for lists of many tools, first the bare echo.
 func Listing() []Kind { return named(Bare, "vitrine", Filtered) }
 
-// Reading returns the kinds for long texts: first the bare echo, last Vitrine with limits above them.
-func Reading() []Kind { return named(Bare, Floor, Roomy) }
+// Reading returns the kinds for long texts: first the bare echo, last Vitrine as package service runs it. Both Vitrines have limits
+// above the texts.
+func Reading() []Kind { return named(Bare, Floor, Roomy, RoomyService) }
 
-// Roomy is the name of Vitrine whose limits let long texts pass.
-const Roomy = "vitrine-roomy"
+// Roomy is the name of Vitrine whose limits let long texts pass, and RoomyService that of the same, run by package service.
+const (
+	Roomy        = "vitrine-roomy"
+	RoomyService = "vitrine-roomy-service"
+)
 
 func scaleKinds() []Kind {
 	const vitrine = "github.com/vitrine-mcp/vitrine"
 	return append(append(Scaled(), replicaKinds()...),
 		Kind{Name: Filtered, Title: "… and a policy that filters its lists", Module: vitrine, Env: unsampled, New: newFiltered},
-		Kind{Name: Roomy, Title: "Vitrine, traces unsampled", Module: vitrine, Env: unsampled, New: newRoomy})
+		Kind{Name: Roomy, Title: "Vitrine, traces unsampled", Module: vitrine, Env: unsampled, New: newRoomy},
+		Kind{Name: RoomyService, Title: "Vitrine, default, run by package service", Module: vitrine, New: newRoomyService})
 }
 
-func newRoomy(tools int) (Server, error) {
+func roomy() server.Option {
 	const room = 64 << 20
-	return vitrine(tools, server.WithLimits(server.Limits{MaxFrameBytes: room, MaxQueuedBytes: room, MaxArgumentBytes: room, MaxValidationBytes: room}))
+	return server.WithLimits(server.Limits{MaxFrameBytes: room, MaxQueuedBytes: room, MaxArgumentBytes: room, MaxValidationBytes: room})
 }
+
+func newRoomy(tools int) (Server, error) { return vitrine(tools, roomy()) }
+
+func newRoomyService(tools int) (Server, error) { return newService(tools, roomy()) }
 
 // A held keeps every exchange open: a stream, which it can notify of a change, or a call that
 // only waits.

@@ -14,12 +14,12 @@ const Service = "vitrine-service"
 
 func serviceKinds() []Kind {
 	const vitrine = "github.com/vitrine-mcp/vitrine"
-	return []Kind{{Name: Service, Title: "Vitrine, default, run by package service", Module: vitrine, New: newService}}
+	return []Kind{{Name: Service, Title: "Vitrine, default, run by package service", Module: vitrine, New: func(tools int) (Server, error) { return newService(tools) }}}
 }
 
-// newService has no settings: what a program gets that calls server.New and service.Run.
-func newService(tools int) (Server, error) {
-	srv, err := server.TryNew("bench", "1")
+// newService returns, without options, what a program gets that calls server.New and service.Run.
+func newService(tools int, opts ...server.Option) (Server, error) {
+	srv, err := server.TryNew("bench", "1", opts...)
 	if err != nil {
 		return Server{}, err
 	}
