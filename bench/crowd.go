@@ -176,7 +176,7 @@ func shuffle(ids []string) {
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 }
 
-// newSessionsLoad calls many sessions, one after the other.
+// newSessionsLoad calls many sessions, one after the other. If there are as many as callers, each caller has its own.
 func newSessionsLoad(s scenario, addr string, ids []string) (*httpLoad, error) {
 	l := &httpLoad{scenario: s, message: render(s), sessions: ids}
 	l.message.exact = true
@@ -186,13 +186,15 @@ func newSessionsLoad(s scenario, addr string, ids []string) (*httpLoad, error) {
 			l.close()
 			return nil, err
 		}
-		request, id := l.message.http(s, addr, ids[0])
-		at := bytes.Index(request, []byte(ids[0]))
-		l.callers = append(l.callers, &caller{
-			conn: c, request: request, id: id, slot: request[at:][:len(ids[0])],
-			// Two callers must not use the same ids or sessions.
-			next: firstID + i*1_000_000 + i*len(ids)/s.callers,
-		})
+		own := ids[i*len(ids)/s.callers]
+		request, id := l.message.http(s, addr, own)
+		// Two callers must not use the same ids or sessions.
+		next := &caller{conn: c, request: request, id: id, next: firstID + i*1_000_000 + i*len(ids)/s.callers}
+		if len(ids) != s.callers {
+			at := bytes.Index(request, []byte(own))
+			next.slot = request[at:][:len(own)]
+		}
+		l.callers = append(l.callers, next)
 	}
 	return l, nil
 }

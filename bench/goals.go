@@ -96,7 +96,7 @@ func scaleGoals() []goal {
 		{what: "an idle legacy session", bound: 3, unit: " KB", figure: func(r report) (float64, bool) {
 			return r.scaled.session.last().own() / 1000, r.scaled.session != nil
 		}},
-		{what: "CPU time of a call beside all sessions and streams, × beside 16 sessions", bound: 1.05, figure: func(r report) (float64, bool) {
+		{what: fmt.Sprintf("CPU time of a call beside all sessions and streams, × beside %d sessions", callersOfSessions), bound: 1.05, figure: func(r report) (float64, bool) {
 			if r.scaled.cost == nil {
 				return 0, false
 			}
@@ -111,9 +111,9 @@ func scaleGoals() []goal {
 		{what: "… and a policy that filters it", bound: 3, figure: tooledGoal(list, servers.Filtered, ofBareTools)},
 		{what: "tools/call with 1000 tools: CPU time, × with 10", bound: 1.05, figure: tooledGoal(call, "vitrine", ofFewTools)},
 		{what: "… and a policy that filters lists", bound: 1.05, figure: tooledGoal(call, servers.Filtered, ofFewTools)},
-		{what: "a text of 64 KiB in and out: CPU time, × bare echo", bound: 1.5, figure: textGoal(64 << 10)},
-		{what: "a text of 1 MiB in and out: CPU time, × bare echo", bound: 1.5, figure: textGoal(1 << 20)},
-		{what: "a text of 16 MiB in and out: CPU time, × bare echo", bound: 1.5, figure: textGoal(16 << 20)},
+		{what: "a text of 64 KiB in and out, run by package service: CPU time, × bare echo", bound: 1.5, figure: textGoal(64 << 10)},
+		{what: "a text of 1 MiB in and out, run by package service: CPU time, × bare echo", bound: 1.5, figure: textGoal(1 << 20)},
+		{what: "a text of 16 MiB in and out, run by package service: CPU time, × bare echo", bound: 1.5, figure: textGoal(16 << 20)},
 	}
 }
 

@@ -127,17 +127,17 @@ func (s *service) ask(echoes bool) error {
 	return nil
 }
 
-// scrape asks for the metrics as Prometheus does, compressed.
+// scrape asks for the metrics, compressed, over a connection of its own.
 func (s *service) scrape() error {
-	keeping := &http.Transport{DisableCompression: true} // the request asks for compression itself
-	defer keeping.CloseIdleConnections()
+	transport := &http.Transport{DisableCompression: true} // the request asks for compression itself
+	defer transport.CloseIdleConnections()
 	req, err := http.NewRequest(http.MethodGet, s.admin+"/metrics", nil)
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Accept", "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1")
 	req.Header.Set("Accept-Encoding", "gzip")
-	resp, err := (&http.Client{Transport: keeping, Timeout: patience}).Do(req)
+	resp, err := (&http.Client{Transport: transport, Timeout: patience}).Do(req)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func run() error {
 	}
 	full.only = scenarioNames
 	p := plan{scenarios: matching(scenarioNames), scale: full, kinds: compared(serverNames), rounds: *rounds, slice: *slice, profiles: *profiles, parts: *write != "", seconds: 10, progress: os.Stderr,
-		extras: extras(scenarioNames), starts: 10, users: *users, pause: 3 * time.Second}
+		extras: extras(scenarioNames), starts: 10, users: *users, pause: 3 * time.Second, scrape: time.Second}
 	if *names {
 		p.list()
 		return nil

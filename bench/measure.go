@@ -29,6 +29,7 @@ type plan struct {
 	starts    int           // of each program of the release
 	users     int           // of a shop
 	pause     time.Duration // in which the idle processes of the release are not used
+	scrape    time.Duration // between two scrapes of them
 	progress  io.Writer
 }
 

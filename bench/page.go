@@ -124,7 +124,7 @@ func (r report) session() string {
 	return kilobytes(r.scaled.session.last().own())
 }
 
-// flat returns the CPU time of a call beside all sessions as a multiple of that beside one.
+// flat returns the CPU time of a call beside all sessions as a multiple of that beside as many as there are callers.
 func (r report) flat() string {
 	if r.scaled.cost == nil {
 		return unknown

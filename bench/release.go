@@ -78,11 +78,11 @@ func (p plan) release(dir string) (r releaseResult, err error) {
 			one.launches = append(one.launches, l)
 		}
 	}
-	return r, r.rest(empty)
+	return r, p.rest(&r, empty)
 }
 
 // rest reads the memory of idle processes of all programs.
-func (r *releaseResult) rest(dir string) error {
+func (p plan) rest(r *releaseResult, dir string) error {
 	services := make([][]*service, len(r.programs))
 	defer func() {
 		for _, some := range services {
@@ -124,7 +124,7 @@ func (r *releaseResult) rest(dir string) error {
 			if err := r.scrape(services); err != nil {
 				return err
 			}
-			time.Sleep(r.pause / 3) // a process that is scraped without a pause is not idle
+			time.Sleep(p.scrape) // a process that is scraped without a pause is not idle
 		}
 		if err := look(step.moment); err != nil {
 			return err

@@ -14,9 +14,9 @@ import (
 // falling asleep and waking up.
 const callersOfReplicas = 64
 
-// replicas measures a legacy call at one server behind a balancer, at two, and so on, for each kind of
-// [servers.Replicated]. Those of Vitrine have one store, and sessions with sealed ids, which any of them
-// opens.
+// replicas measures a call at one server behind a balancer, at two, and so on, for each kind of
+// [servers.Replicated]: a legacy call, but a modern one for [servers.Apart]. Those of [servers.Replica] have one store, and sessions
+// with sealed ids, which any of them opens.
 func (p plan) replicas(programs programs, sink string) (results [][][]sample, err error) {
 	redis, err := startRedis()
 	if err != nil {

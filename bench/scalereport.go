@@ -37,7 +37,7 @@ func (r report) Scale() string {
 		s.sessions(&b)
 	}
 	if s.replicas != nil {
-		b.WriteString("\n### Replicas behind nginx, legacy\n\n")
+		b.WriteString("\n### Replicas behind nginx\n\n")
 		s.behindNginx(&b)
 	}
 	if s.tools != nil {

@@ -63,15 +63,16 @@ func (s scaleResult) textual(b *strings.Builder) {
 	}
 }
 
-// textGoal returns the CPU time of a call with a text of some bytes, as a multiple of that of the bare echo.
+// textGoal returns the CPU time of a call with a text of some bytes to Vitrine as package service runs it, as a multiple of that of the bare echo.
 func textGoal(bytes int) func(report) (float64, bool) {
 	return func(r report) (float64, bool) {
 		i := slices.IndexFunc(r.scaled.texts, func(t textResult) bool { return t.bytes == bytes })
 		if i < 0 {
 			return 0, false
 		}
+		service := slices.IndexFunc(servers.Reading(), func(k servers.Kind) bool { return k.Name == servers.RoomyService })
 		samples := r.scaled.texts[i].samples
-		return ratios(samples[len(samples)-1], samples[0], cpuTimeOf).median, true
+		return ratios(samples[service], samples[0], cpuTimeOf).median, true
 	}
 }
 

@@ -98,8 +98,8 @@ func eventually(t *testing.T, check func() error) {
 	eventuallyWithin(t, patience, check)
 }
 
-// eventuallyWithin is eventually with another patience. What has been waited for long is looked at seldom, because looking
-// takes time from the servers.
+// eventuallyWithin is eventually with another patience. The longer it waits, the less often it calls check, because a check takes
+// processor time from the servers.
 func eventuallyWithin(t *testing.T, patience time.Duration, check func() error) {
 	t.Helper()
 	began := time.Now()

@@ -11,20 +11,21 @@ import (
 // The garbage collector of Go runs when the heap has doubled, so that a server that holds 4 MB
 // collects after every 4 MB of garbage: hundreds of times a second under load. A collector lets the small
 // heap of a busy process grow by what it allocates in a second, or by collectorHeadroom if that is less, before
-// the next run. It leaves a larger heap as it is, and that of an idle process. The plain version is GOGC=100, with which a
+// the next run. A larger heap, and that of an idle process, grow as Go lets them. The plain version is GOGC=100, with which a
 // call takes 1.1 to 1.25 times the CPU time ("Where it goes" in docs/performance.md).
 type collector struct {
-	most  uint64            // of headroom, in bytes
-	paced func(percent int) // for tests; may be nil
-	read  func() heap       // reads what the collector of Go has left
-	now   func() time.Time
+	mostHeadroom uint64            // in bytes
+	paced        func(percent int) // for tests; may be nil
+	read         func() heap       // reads what the collector of Go has left
+	now          func() time.Time
 
 	mu       sync.Mutex
-	headroom uint64 // in bytes
-	since    time.Time
-	before   uint64 // bytes that had been allocated then
-	percent  int    // in force
-	restored int    // what Stop restores
+	headroom uint64    // in bytes
+	busy     time.Time // when the process last allocated the headroom within a second
+	since    time.Time // when the present measurement began
+	before   uint64    // bytes that had been allocated then
+	percent  int       // in force
+	restored int       // what stop restores
 	stopped  bool
 }
 
@@ -37,8 +38,10 @@ type heap struct {
 const (
 	// collectorHeadroom is the garbage that the heap of a busy process may gather, however small it is, in bytes.
 	collectorHeadroom = 32 << 20
-	// busyAfter is the least time that shows how much a process allocates. Within idleAfter it may become busy, but not idle.
-	busyAfter, idleAfter = 100 * time.Millisecond, 10 * time.Second
+	// leastMeasured is the least time that shows how much a process allocates.
+	leastMeasured = 100 * time.Millisecond
+	// idleAfter is the time after which the headroom shrinks, so that a short pause changes nothing.
+	idleAfter = 10 * time.Second
 	// With GOGC=100 no run begins below this size of the heap. The runtime multiplies it by
 	// GOGC/100.
 	leastHeap = 4 << 20
@@ -58,9 +61,9 @@ func startCollector(gogc string, most int) (stop func()) {
 
 // newCollector returns a collector for a process that may take most bytes; 0 for no bound.
 func newCollector(most int) *collector {
-	c := &collector{most: collectorHeadroom, read: readHeap, now: time.Now}
+	c := &collector{mostHeadroom: collectorHeadroom, read: readHeap, now: time.Now}
 	if most != 0 {
-		c.most = min(c.most, uint64(most)/8) // half of what the limits leave to garbage
+		c.mostHeadroom = min(c.mostHeadroom, uint64(most)/8) // half of what the limits leave to garbage
 	}
 	return c
 }
@@ -109,17 +112,17 @@ func (c *collector) pace() {
 	}
 }
 
-// follow sets the headroom to what the process has allocated in a second. Go runs its collector every two minutes at
-// least, so that an idle process is noticed.
+// follow sets the headroom to what the process has allocated in a second. It shrinks late (see idleAfter). Go runs its collector every
+// two minutes at least, so that an idle process is noticed.
 func (c *collector) follow(allocated uint64) {
 	now := c.now()
 	took := now.Sub(c.since)
-	if took < busyAfter {
+	if took < leastMeasured {
 		return
 	}
-	headroom := min(uint64(float64(allocated-c.before)/took.Seconds()), c.most)
-	if headroom > c.headroom || took > idleAfter {
-		c.headroom = headroom
+	headroom := min(uint64(float64(allocated-c.before)/took.Seconds()), c.mostHeadroom)
+	if headroom >= c.headroom || now.Sub(c.busy) > idleAfter {
+		c.headroom, c.busy = headroom, now
 	}
 	c.since, c.before = now, allocated
 }

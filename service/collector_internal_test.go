@@ -35,19 +35,20 @@ func TestCollectorLeavesHeadroom(t *testing.T) {
 func TestHeadroomFollowsTheRate(t *testing.T) {
 	const mib = 1 << 20
 	clock := time.Unix(0, 0)
-	c := &collector{most: 32 * mib, now: func() time.Time { return clock }, since: clock}
+	c := &collector{mostHeadroom: 32 * mib, now: func() time.Time { return clock }, since: clock}
 	allocated := uint64(0)
 	for i, step := range []struct {
 		took           time.Duration
 		more, headroom uint64
 	}{
-		{99 * time.Millisecond, 30 * mib, 0}, // a burst says little
+		{99 * time.Millisecond, 30 * mib, 0}, // too short
 		{901 * time.Millisecond, 0, 30 * mib},
 		{time.Second, 100 * mib, 32 * mib},
 		{time.Second, mib, 32 * mib}, // a pause
-		{10 * time.Second, mib, 32 * mib},
-		{10*time.Second + 1, 40 * mib, 4*mib - 1}, // it is less busy
-		{2 * time.Minute, 120 * 1024, 1024},       // it is idle
+		{9 * time.Second, 45 * mib, 32 * mib},
+		{time.Second, 5 * mib, 5 * mib}, // it is less busy, although runs are frequent
+		{time.Second, 6 * mib, 6 * mib},
+		{2 * time.Minute, 120 * 1024, 1024}, // it is idle
 		{100 * time.Millisecond, mib, 10 * mib},
 	} {
 		clock, allocated = clock.Add(step.took), allocated+step.more
@@ -69,8 +70,8 @@ func newPaced(t *testing.T) *paced {
 	t.Helper()
 	p := &paced{reports: make(chan int)}
 	p.collector = &collector{
-		most: 32 << 20,
-		now:  func() time.Time { return time.Unix(int64(p.seconds.Load()), 0) },
+		mostHeadroom: 32 << 20,
+		now:          func() time.Time { return time.Unix(int64(p.seconds.Load()), 0) },
 		read: func() heap {
 			p.seconds.Add(1)
 			return heap{p.scanned.Load(), p.allocs.Add(p.rate.Load())}
@@ -97,9 +98,9 @@ func (p *paced) after(bytes uint64) int {
 
 func TestCollectorFollowsTheHeap(t *testing.T) {
 	c := newPaced(t)
-	c.rate.Store(1 << 30)
 	c.start()
 	require.EqualValues(t, 100, gcPercent())
+	c.rate.Store(1 << 30)
 	require.Equal(t, 400, c.after(8<<20))
 	require.Equal(t, 200, c.after(16<<20))
 	require.EqualValues(t, 200, gcPercent())
@@ -124,9 +125,10 @@ func TestCollectorFollowsTheHeap(t *testing.T) {
 
 func TestStoppedCollectorPacesNothing(t *testing.T) {
 	before := gcPercent()
-	c := &collector{most: 32 << 20, now: time.Now, read: func() heap { return heap{} }}
+	c := &collector{mostHeadroom: 32 << 20, headroom: 32 << 20, now: time.Now, read: func() heap { return heap{} }}
 	c.start()
-	c.headroom = 32 << 20
+	c.pace()
+	require.EqualValues(t, 800, gcPercent())
 	c.stop()
 	require.EqualValues(t, before, gcPercent(), "as it was")
 	c.pace()
@@ -146,14 +148,16 @@ func TestCollectorIsTheOperators(t *testing.T) {
 }
 
 func TestLittleMemoryLeavesLittleHeadroom(t *testing.T) {
-	require.EqualValues(t, 32<<20, newCollector(0).most)
-	require.EqualValues(t, 32<<20, newCollector(1<<30).most)
-	require.EqualValues(t, 20<<20, newCollector(160<<20).most)
+	require.EqualValues(t, 32<<20, newCollector(0).mostHeadroom)
+	require.EqualValues(t, 32<<20, newCollector(1<<30).mostHeadroom)
+	require.EqualValues(t, 20<<20, newCollector(160<<20).mostHeadroom)
 }
 
 func TestHeapIsRead(t *testing.T) {
 	runtime.GC()
-	h := readHeap()
-	require.Greater(t, h.scanned, uint64(100<<10))
-	require.Greater(t, h.allocated, h.scanned)
+	before := readHeap()
+	require.Greater(t, before.scanned, uint64(100<<10))
+	kept := make([]byte, 1<<20)
+	require.GreaterOrEqual(t, readHeap().allocated, before.allocated+uint64(len(kept)))
+	runtime.KeepAlive(kept)
 }

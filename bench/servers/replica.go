@@ -27,7 +27,7 @@ func replicaKinds() []Kind {
 	}
 }
 
-// Replicated returns the kinds of which there are several replicas: two that need no store, and Vitrine.
+// Replicated returns the kinds of which there are several replicas: the floor and Vitrine without a store, and Vitrine with one.
 func Replicated() []Kind { return named("floor-replica", Apart, Replica) }
 
 // oneProcessor lets the Go scheduler of a replica use one processor. With more, a replica that has too little to

@@ -35,8 +35,8 @@ func (c *Core) TakeTurn(ctx context.Context, turn *share.Turn, of *share.Caller)
 	return err
 }
 
-// TurnsAreMixed reports whether several callers want turns, or did so lately.
-func (c *Core) TurnsAreMixed() bool { return c.turns.Mixed() }
+// SeveralTakeTurns reports whether several callers wanted turns lately.
+func (c *Core) SeveralTakeTurns() bool { return c.turns.Several() }
 
 // GiveTurn gives back the turn that the message was taken with, if it has one. It must be called by
 // the goroutine that has the request, before the request waits or code of others is called that may wait.

@@ -26,13 +26,18 @@ type Turns struct {
 	armed bool // the timer runs
 	waits TurnWaits
 	spare []*waiter // for goroutines that will wait
-	last  *Caller   // who wanted a turn last
+	last  uint64    // the hash of the caller that wanted the last turn
+	began time.Time // when that was another caller than the one before
 
-	mixed atomic.Int32 // how many turns are wanted until callers that took turns before are forgotten
+	// several counts down with each turn. It begins at severalTurns with a turn of another caller than the one before, and
+	// again if that was within severalFor.
+	several atomic.Int32
 }
 
-// mixedTurns are so many turns that a caller with one message now and then is noticed beside one with very many.
-const mixedTurns = 1000
+const (
+	severalTurns = 1000
+	severalFor   = 10 * time.Second
+)
 
 // A Turn is a turn that is held, or the zero value. It must not be copied. [Turn.Give] is safe for
 // concurrent use; one goroutine may take a turn, and another one give it back.
@@ -90,19 +95,24 @@ func (t *Turns) Take(ctx context.Context, u *Turn, c *Caller, patience time.Dura
 	return t.wait(ctx, u, c, w, patience)
 }
 
-// Mixed reports whether several callers want turns, or did so lately. What a caller does for the sake of the others is of no
-// use while it is alone.
-func (t *Turns) Mixed() bool { return t.mixed.Load() > 0 }
+// Several reports whether several callers wanted turns lately: within the last 10 seconds or so.
+func (t *Turns) Several() bool { return t.several.Load() > 0 }
 
-// note notes who wants a turn. The caller must hold pool.mu.
+// note notes who wants a turn. It seldom looks at the clock while a caller is alone. The caller must hold pool.mu.
 func (t *Turns) note(c *Caller) {
-	switch left := t.mixed.Load(); {
-	case t.last != c && t.last != nil:
-		t.mixed.Store(mixedTurns)
-	case left > 0:
-		t.mixed.Store(left - 1)
+	left := t.several.Load()
+	switch {
+	case t.last != c.hash:
+		if t.last != 0 {
+			t.began = time.Now()
+			t.several.Store(severalTurns)
+		}
+		t.last = c.hash
+	case left > 1 || left == 1 && time.Since(t.began) > severalFor:
+		t.several.Store(left - 1)
+	case left == 1:
+		t.several.Store(severalTurns)
 	}
-	t.last = c
 }
 
 // waiter returns a waiter for one turn. The caller must hold pool.mu.

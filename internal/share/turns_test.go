@@ -37,24 +37,31 @@ func TestLoneCallerTakesAllTurns(t *testing.T) {
 	})
 }
 
-// Turns are mixed from the second caller on, until one of them has wanted a thousand more.
-func TestTurnsAreMixed(t *testing.T) {
-	callers := NewTable()
-	turns := callers.Turns(2, slice)
-	first, second := callerAt(callers, 1), callerAt(callers, 2)
-	for range 2 {
-		take(t, turns, first).Give()
-		require.False(t, turns.Mixed(), "a lone caller")
-	}
-	take(t, turns, second).Give()
-	require.True(t, turns.Mixed())
-	for range mixedTurns {
-		require.True(t, turns.Mixed())
-		take(t, turns, first).Give()
-	}
-	require.True(t, turns.Mixed(), "the first of them followed another caller's")
-	take(t, turns, first).Give()
-	require.False(t, turns.Mixed())
+// Several callers take turns from the turn of the second one on, until one of them has been alone for a while and a thousand turns.
+func TestSeveralTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		callers := NewTable()
+		turns := callers.Turns(2, slice)
+		alone := func(n int) {
+			for range n {
+				c := callerAt(callers, 1)
+				take(t, turns, c).Give()
+				c.Release() // its record is used again
+			}
+		}
+		alone(2)
+		require.False(t, turns.Several(), "a lone caller")
+		other := callerAt(callers, 2)
+		take(t, turns, other).Give()
+		other.Release()
+		require.True(t, turns.Several())
+		alone(10 * severalTurns)
+		require.True(t, turns.Several(), "the other one was there a moment ago")
+		time.Sleep(severalFor + 1)
+		require.True(t, turns.Several(), "nobody has looked at the clock")
+		alone(severalTurns)
+		require.False(t, turns.Several())
+	})
 }
 
 // While several callers hold or want turns, the last one stays free. A caller that is alone may take it.

@@ -221,16 +221,16 @@ func (x *exchange) takeTurn() error {
 	if !x.onlyPost() {
 		ctx = context.Background() // a legacy message has arrived although its client hangs up
 	}
-	// net/http goes on with the next request of a connection if that is already there. A client that
-	// does not wait for answers would be served until the scheduler stops its goroutine, after 10 ms. So the goroutine gives
-	// way. If it has its turn while it is in the scheduler's queue, no more goroutines are there for this than there are turns, and
-	// others need not wait for them. But then most calls of one busy caller wait for a turn. So a caller that is alone does it before.
-	mixed := x.core.TurnsAreMixed()
-	if !mixed {
+	// A client that pipelines has sent its next message already when the last one is answered, and Go would let the same goroutine
+	// go on for 10 ms. So the goroutine of each message yields once. With several callers it holds its turn then: no more goroutines than
+	// there are turns are in the scheduler's queue for this, and others are not behind them. With one caller it yields before, because
+	// otherwise most of its messages would wait for a turn.
+	several := x.core.SeveralTakeTurns()
+	if !several {
 		runtime.Gosched()
 	}
 	err := x.core.TakeTurn(ctx, &x.turn, x.from)
-	if err == nil && mixed {
+	if err == nil && several {
 		runtime.Gosched()
 	}
 	return err
