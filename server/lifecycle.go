@@ -171,6 +171,9 @@ func (s *Server) Ready(ctx context.Context) error {
 }
 
 // PrepareShutdown makes [Server.Ready] return [ErrDraining] while requests are still served. So load
-// balancers can send requests to other servers before [Server.Shutdown], which calls it, too. Further
-// calls do nothing.
-func (s *Server) PrepareShutdown() { s.ready.drain() }
+// balancers can send requests to other servers before [Server.Shutdown], which calls it, too. Over HTTP/1.1
+// each connection is closed after its answer, also if the request came before. Further calls do nothing.
+func (s *Server) PrepareShutdown() {
+	s.core.Leave()
+	s.ready.drain()
+}

@@ -60,6 +60,7 @@ type Core struct {
 	awaited  map[string]*awaiting // sessions that are opened from their ids
 	inner    map[string]*Session  // those with sealed ids by what is in them
 	draining atomic.Bool          // written with mu held, read without it
+	leaving  atomic.Bool          // see Leave
 	closing  chan struct{}        // closed by Close: no more patience
 	drained  chan struct{}        // closed when Shutdown is over
 	result   error                // of Shutdown
@@ -91,6 +92,12 @@ func (c *Core) Series(method, target string) *Series { return c.ledger.Series(me
 
 // Draining reports whether Shutdown has begun.
 func (c *Core) Draining() bool { return c.draining.Load() }
+
+// Leave says that Shutdown comes soon: clients should connect elsewhere.
+func (c *Core) Leave() { c.leaving.Store(true) }
+
+// Leaving reports whether Leave was called or Shutdown has begun.
+func (c *Core) Leaving() bool { return c.leaving.Load() || c.draining.Load() }
 
 // LimitReached counts that a limit was reached which the core does not watch itself;
 // name is one of [limits.Names].

@@ -12,6 +12,30 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
+// A request that came before a shutdown was announced, and is answered after that, asks the client to connect elsewhere: a connection
+// that is closed later, while it is idle, may be closed just when the next request comes.
+func TestAnswersAfterTheAnnouncementCloseTheConnection(t *testing.T) {
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
+	sid := e.session()
+	answered := make(chan *http.Response, 1)
+	req := e.request(t.Context(), "POST", legacy(1, "tools/call", "wait"), sid)
+	go func() {
+		res, _ := e.do(req)
+		answered <- res
+	}()
+	<-e.Started
+	res, _ := e.do(e.request(t.Context(), "POST", legacy(2, "ping", ""), sid))
+	require.False(t, res.Close)
+	e.Core.Leave()
+	e.Release <- struct{}{}
+	res = <-answered
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	require.True(t, res.Close, "Connection: close")
+	res, body := e.do(e.request(t.Context(), "PUT", "", sid))
+	require.Equal(t, http.StatusMethodNotAllowed, res.StatusCode, "it is served: %s", body)
+	require.True(t, res.Close)
+}
+
 // While the server drains, every response asks the client to connect elsewhere, and no new
 // stream stays open.
 func TestResponsesOfADrainCloseTheConnection(t *testing.T) {

@@ -249,7 +249,7 @@ func (x *exchange) write(status int, body []byte) {
 func (x *exchange) bare(status int, body []byte) {
 	x.turn.Give()
 	h := x.w.Header()
-	if x.core.Draining() {
+	if x.core.Leaving() {
 		h.Set("Connection", "close")
 	}
 	if status != http.StatusNoContent {

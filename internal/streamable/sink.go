@@ -142,7 +142,7 @@ func (k *httpSink) start(m *stream.Message) {
 			h.Set(headerSessionID, id)
 		}
 	}
-	if k.endpoint.core.Draining() {
+	if k.endpoint.core.Leaving() {
 		h.Set("Connection", "close") // ask the client to reconnect elsewhere
 	}
 	if refusal, ok := refusalOf(m.Err); ok {
