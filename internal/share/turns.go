@@ -95,7 +95,7 @@ func (t *Turns) Take(ctx context.Context, u *Turn, c *Caller, patience time.Dura
 	return t.wait(ctx, u, c, w, patience)
 }
 
-// Several reports whether several callers wanted turns lately: within the last 10 seconds or so.
+// Several reports whether several callers wanted turns lately: until one of them has wanted all for 10 seconds, and a thousand of them.
 func (t *Turns) Several() bool { return t.several.Load() > 0 }
 
 // note notes who wants a turn. It seldom looks at the clock while a caller is alone. The caller must hold pool.mu.

@@ -17,13 +17,7 @@ import (
 func TestAnswersAfterTheAnnouncementCloseTheConnection(t *testing.T) {
 	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
 	sid := e.session()
-	answered := make(chan *http.Response, 1)
-	req := e.request(t.Context(), "POST", legacy(1, "tools/call", "wait"), sid)
-	go func() {
-		res, _ := e.do(req)
-		answered <- res
-	}()
-	<-e.Started
+	answered := e.waiting(sid)
 	res, _ := e.do(e.request(t.Context(), "POST", legacy(2, "ping", ""), sid))
 	require.False(t, res.Close)
 	e.Core.Leave()
@@ -44,13 +38,7 @@ func TestResponsesOfADrainCloseTheConnection(t *testing.T) {
 	own, err := e.srv.Client().Do(e.request(t.Context(), "GET", "", sid))
 	require.NoError(t, err)
 	defer own.Body.Close()
-	answered := make(chan *http.Response, 1)
-	req := e.request(t.Context(), "POST", legacy(1, "tools/call", "wait"), sid)
-	go func() {
-		res, _ := e.do(req)
-		answered <- res
-	}()
-	<-e.Started
+	answered := e.waiting(sid)
 	drained := make(chan error, 1)
 	go func() { drained <- e.Core.Shutdown(context.Background()) }()
 	for !e.Core.Draining() { //nolint:revive // a spin of microseconds: there is nothing to wait for

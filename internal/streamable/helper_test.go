@@ -107,6 +107,19 @@ func setHeader(req *http.Request, h header) {
 	}
 }
 
+// waiting starts a legacy call of a tool that waits, in a session, and returns where its answer comes when it is released.
+func (e *endpoint) waiting(sid header) <-chan *http.Response {
+	e.t.Helper()
+	answered := make(chan *http.Response, 1)
+	req := e.request(e.t.Context(), "POST", legacy(1, "tools/call", "wait"), sid)
+	go func() {
+		res, _ := e.do(req)
+		answered <- res
+	}()
+	<-e.Started
+	return answered
+}
+
 // do sends a request and returns the response with its body read.
 func (e *endpoint) do(req *http.Request) (*http.Response, string) {
 	e.t.Helper()
