@@ -33,7 +33,7 @@ const goalRounds = 3
 
 // goals returns the goals. Unless a goal says otherwise, it is for a call of 300 bytes over HTTP
 // with 16 callers.
-func goals() []goal { return slices.Concat(callGoals(), scaleGoals(), releaseGoals()) }
+func goals() []goal { return slices.Concat(callGoals(), sessionGoals(), scaleGoals(), releaseGoals()) }
 
 func callGoals() []goal {
 	times := func(server, other, scenario string) func(report) (float64, bool) {
@@ -44,10 +44,8 @@ func callGoals() []goal {
 		{what: "traces unsampled: CPU time, × all promises by hand", bound: 1, figure: promisedGoal(modern, "vitrine", servers.Promised)},
 		{what: "default: CPU time, × traces unsampled", bound: 1.05, figure: promisedGoal(modern, servers.Default, "vitrine")},
 		{what: "default, run by package service: CPU time, × all promises by hand", bound: 1, figure: promisedGoal(modern, servers.Service, servers.Promised)},
-		{what: "CPU time of mcp-go with validation, × Vitrine", least: true, bound: 4, figure: times("mcpgo-validating", "vitrine", goalCall)},
 		{what: "CPU time of the Go SDK with its decoder mended, × Vitrine", least: true, bound: 3, figure: times("gosdk-mended", "vitrine", goalCall)},
 		{what: "CPU time of the Go SDK, × Vitrine", least: true, bound: 15, figure: times("gosdk", "vitrine", goalCall)},
-		// The server by hand keeps no sessions.
 		{what: "legacy: CPU time, × all promises by hand", bound: 1.1, figure: promisedGoal(legacy, "vitrine", servers.Promised)},
 		{what: "legacy: CPU time, × modern", bound: 1.1, figure: func(r report) (float64, bool) {
 			legacy, modern := r.of("vitrine", goalLegacy), r.of("vitrine", goalCall)
@@ -85,6 +83,15 @@ func callGoals() []goal {
 			return ratios(samples, base, p99AtHalf).median, true
 		}},
 		{what: "tools/list with 500 tools: CPU time, × bare echo of as many bytes", bound: 1.5, figure: times("vitrine", "bare", goalList)},
+	}
+}
+
+func sessionGoals() []goal {
+	return []goal{
+		{what: "a session for each call, ended by DELETE, default: CPU time, × all promises by hand", bound: 1.2, figure: shopGoal(extraSessions, servers.ShopComplete)},
+		{what: "… × mcp-go", bound: 0.75, figure: shopGoal(extraSessions, servers.ShopMCPGo)},
+		{what: "a session for each call, never ended, default: CPU time, × all promises by hand", bound: 1.2, figure: shopGoal(extraSessionsForever, servers.ShopComplete)},
+		{what: "… × mcp-go", bound: 0.75, figure: shopGoal(extraSessionsForever, servers.ShopMCPGo)},
 	}
 }
 

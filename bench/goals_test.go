@@ -22,19 +22,19 @@ func TestGoalsReportWhatWasMeasured(t *testing.T) {
 	}
 	table := func(vitrine time.Duration, mallocs float64) string {
 		return report{
-			plan: plan{kinds: []servers.Kind{{Name: "floor"}, {Name: "vitrine"}, {Name: "mcpgo-validating"}}},
+			plan: plan{kinds: []servers.Kind{{Name: "floor"}, {Name: "vitrine"}, {Name: "gosdk-mended"}}},
 			outcome: outcome{results: []result{{scenario: call, samples: [][]sample{
-				of(100, 50), of(vitrine, mallocs), of(600, 400),
+				of(100, 50), of(vitrine, mallocs), of(300, 400),
 			}}}},
 		}.Goals()
 	}
 	good := table(90, 75)
-	require.Contains(t, good, "| CPU time of mcp-go with validation, × Vitrine | ≥ 4 | 6.67 | reached |")
+	require.Contains(t, good, "| CPU time of the Go SDK with its decoder mended, × Vitrine | ≥ 3 | 3.33 | reached |")
 	require.Contains(t, good, "| allocations of the whole process | ≤ 75 | 75.00 | reached |")
 	require.Contains(t, good, "| traces unsampled: CPU time, × all promises by hand | ≤ 1 | (not measured) |  |")
 	require.Contains(t, table(100, 75.4), "| allocations of the whole process | ≤ 75 | 75.400 | **missed** |", "no 75.40 beside 75")
 	bad := table(160, 76)
-	require.Contains(t, bad, "| CPU time of mcp-go with validation, × Vitrine | ≥ 4 | 3.75 | **missed** |")
+	require.Contains(t, bad, "| CPU time of the Go SDK with its decoder mended, × Vitrine | ≥ 3 | 1.88 | **missed** |")
 	require.Contains(t, bad, "| allocations of the whole process | ≤ 75 | 76.00 | **missed** |")
 
 	legacy := scenario{}

@@ -124,7 +124,7 @@ func TestWrite(t *testing.T) {
 	page, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for _, want := range []string{pageMark, "(performance.svg)", r.Conditions(), r.Servers(), r.Tables(), r.Scale(), r.Parts(),
-		r.Release(), r.Collector(), r.Sessions(), r.Goals(), "otherwise. Missed: 4. ", "when there are 10 000,\n", "Beside 100 000 sessions and 10 000 open streams",
+		r.Release(), r.Collector(), r.Sessions(), r.Goals(), "otherwise. Missed: 6. ", "when there are 10 000,\n", "Beside 100 000 sessions and 10 000 open streams",
 	} {
 		require.Contains(t, string(page), want)
 	}

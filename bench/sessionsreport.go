@@ -20,7 +20,7 @@ func (r report) Sessions() string {
 			continue
 		}
 		fmt.Fprintf(&b, "\n### %s\n\n", table.title)
-		row := head(&b, "server", "CPU µs", "× by hand", "× mcp-go", "allocations", "KB allocated", "requests/s", "p50", "p99")
+		row := head(&b, "server", "CPU µs", "× by hand", "× all by hand", "× mcp-go", "allocations", "KB allocated", "requests/s", "p50", "p99")
 		for i, k := range servers.Shops() {
 			samples := res.samples[i]
 			median := func(value func(sample) float64) float64 { return spreadOf(samples, value).median }
@@ -28,6 +28,7 @@ func (r report) Sessions() string {
 				k.Title,
 				format("%.0f", spreadOf(samples, func(s sample) float64 { return micros(s.cpu) })),
 				format("%.2f", ratios(samples, shopSamples(res, servers.ShopByHand), cpuTimeOf)),
+				format("%.2f", ratios(samples, shopSamples(res, servers.ShopComplete), cpuTimeOf)),
 				format("%.2f", ratios(samples, shopSamples(res, servers.ShopMCPGo), cpuTimeOf)),
 				fmt.Sprintf("%.0f", median(func(s sample) float64 { return s.mallocs })),
 				fmt.Sprintf("%.1f", median(func(s sample) float64 { return s.bytes })/1000),
@@ -43,4 +44,15 @@ func (r report) Sessions() string {
 // shopSamples returns the samples of one of the shops.
 func shopSamples(r result, server string) []sample {
 	return r.samples[slices.IndexFunc(servers.Shops(), func(k servers.Kind) bool { return k.Name == server })]
+}
+
+// shopGoal returns the CPU time of the shop of Vitrine without settings, as a multiple of that of another.
+func shopGoal(name, other string) func(report) (float64, bool) {
+	return func(r report) (float64, bool) {
+		res, ok := r.sessions[name]
+		if !ok {
+			return 0, false
+		}
+		return ratios(shopSamples(res, servers.ShopVitrine), shopSamples(res, other), cpuTimeOf).median, true
+	}
 }

@@ -29,7 +29,8 @@ func promisingKinds() []Kind {
 	return []Kind{
 		kind("floor-bounded", "… with a deadline for each read and write, and the loss of an answer noticed", bounded),
 		kind("floor-cancelled", "… and a handler that may panic or hang, and is cancelled with a cause", cancelled),
-		kind(Promised, "… and counted, timed, limited, and seen while it lives", counted),
+		kind("floor-counted", "… and counted, timed, limited, and seen while it lives", counted),
+		{Name: Promised, Title: "… and checked as the specification demands, with sessions, and a share for each caller", New: newCompleteEcho},
 	}
 }
 
@@ -65,13 +66,18 @@ type promising struct {
 	*floor
 	level int
 
-	slots                 chan struct{}
-	began, ended          prometheus.Counter
-	took, asked, answered prometheus.Observer
+	slots  chan struct{}
+	series map[string]*series // by tool, or by method
 
 	mu   sync.Mutex // guards live and last
 	live map[uint64]*liveCall
 	last uint64
+}
+
+// series are the metrics of the calls of a tool, or of the requests with another method.
+type series struct {
+	began, ended          prometheus.Counter
+	took, asked, answered prometheus.Observer
 }
 
 // A liveCall describes a call in flight for the operator.
@@ -82,40 +88,57 @@ type liveCall struct {
 }
 
 func newPromising(tools, level int) Server {
-	registry := prometheus.NewRegistry()
-	counters := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total"}, []string{"method", "tool", "what"})
-	times := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "call_seconds", NativeHistogramBucketFactor: 1.1}, []string{"method", "tool"})
-	sizes := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "call_bytes", Buckets: prometheus.ExponentialBuckets(64, 4, 9)}, []string{"method", "tool", "way"})
-	registry.MustRegister(counters, times, sizes)
-	p := &promising{
-		floor: newFloorServer(tools), level: level, slots: make(chan struct{}, 1000), live: map[uint64]*liveCall{},
-		began: counters.WithLabelValues("tools/call", Echo, "began"), ended: counters.WithLabelValues("tools/call", Echo, "ended"),
-		took:  times.WithLabelValues("tools/call", Echo),
-		asked: sizes.WithLabelValues("tools/call", Echo, "in"), answered: sizes.WithLabelValues("tools/call", Echo, "out"),
-	}
+	p := &promising{floor: newFloorServer(tools), level: level, slots: make(chan struct{}, 1000), live: map[uint64]*liveCall{}, series: newSeries(Echo)}
 	return Server{Modern: p, Legacy: p}
 }
 
+// newSeries makes the series of tools and of methods without a tool.
+func newSeries(tools ...string) map[string]*series {
+	registry := prometheus.NewRegistry()
+	counters := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "calls_total"}, []string{"name", "what"})
+	times := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "call_seconds", NativeHistogramBucketFactor: 1.1}, []string{"name"})
+	sizes := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "call_bytes", Buckets: prometheus.ExponentialBuckets(64, 4, 9)}, []string{"name", "way"})
+	registry.MustRegister(counters, times, sizes)
+	all := map[string]*series{}
+	for _, name := range append(tools, "initialize", "notifications/initialized", "tools/list") {
+		all[name] = &series{
+			began: counters.WithLabelValues(name, "began"), ended: counters.WithLabelValues(name, "ended"),
+			took:  times.WithLabelValues(name),
+			asked: sizes.WithLabelValues(name, "in"), answered: sizes.WithLabelValues(name, "out"),
+		}
+	}
+	return all
+}
+
 func (p *promising) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	frame, err := p.serve(w, r)
+	frame, err := p.serve(w, r, func(_ context.Context, body []byte) ([]byte, error) { return p.answer(body, r) })
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	counts := p.series[Echo]
+	if p.level < counted {
+		counts = nil
+	}
+	p.write(w, frame, counts)
+}
+
+// write writes an answer, and counts it if it was not lost. counts may be nil.
+func (p *promising) write(w http.ResponseWriter, frame []byte, counts *series) {
 	rc := http.NewResponseController(w)
 	_ = rc.SetWriteDeadline(time.Now().Add(promiseTime)) // an error means that the server has no deadlines
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(frame)))
-	_, err = w.Write(frame)
-	if lost := errors.Join(err, rc.Flush()); lost == nil && p.level >= counted {
-		p.ended.Inc()
-		p.answered.Observe(float64(len(frame)))
+	_, err := w.Write(frame)
+	if lost := errors.Join(err, rc.Flush()); lost == nil && counts != nil {
+		counts.ended.Inc()
+		counts.answered.Observe(float64(len(frame)))
 	}
 	_ = rc.SetWriteDeadline(time.Time{})
 }
 
 // serve reads the request and returns its answer.
-func (p *promising) serve(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func (p *promising) serve(w http.ResponseWriter, r *http.Request, answer func(ctx context.Context, body []byte) ([]byte, error)) ([]byte, error) {
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(promiseTime))
 	body := make([]byte, r.ContentLength)
@@ -125,7 +148,7 @@ func (p *promising) serve(w http.ResponseWriter, r *http.Request) ([]byte, error
 	_, _ = r.Body.Read(make([]byte, 1)) // the end of the body, after which net/http notices a disconnect
 	_ = rc.SetReadDeadline(time.Time{})
 	if p.level < cancelled {
-		return p.answer(body, nil)
+		return answer(r.Context(), body)
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	defer cancel(errOver)
@@ -141,7 +164,7 @@ func (p *promising) serve(w http.ResponseWriter, r *http.Request) ([]byte, error
 				out <- outcome{nil, errors.New("internal error")}
 			}
 		}()
-		frame, err := p.answer(body, r)
+		frame, err := answer(ctx, body)
 		out <- outcome{frame, err}
 	}()
 	select {
@@ -155,15 +178,14 @@ func (p *promising) serve(w http.ResponseWriter, r *http.Request) ([]byte, error
 	}
 }
 
-// answer decodes a message, executes it and encodes the answer. r is not nil if the call is
-// counted and visible.
+// answer decodes a message, executes it and encodes the answer.
 func (p *promising) answer(body []byte, r *http.Request) ([]byte, error) {
 	var req floorRequest
 	if err := json.Unmarshal(body, &req); err != nil {
 		return nil, err
 	}
 	if p.level >= counted {
-		defer p.enter(&req, len(body), r)()
+		defer p.enter(p.series[Echo], req.Method, req.Params.Name, len(body), r)()
 	}
 	answer, err := p.handle(&req, func(any) error { return errors.New("a promising server reports nothing") })
 	if err != nil {
@@ -173,19 +195,19 @@ func (p *promising) answer(body []byte, r *http.Request) ([]byte, error) {
 }
 
 // enter registers a call, and returns a function for its end.
-func (p *promising) enter(req *floorRequest, size int, r *http.Request) (leave func()) {
+func (p *promising) enter(counts *series, method, tool string, size int, r *http.Request) (leave func()) {
 	p.slots <- struct{}{}
-	call := &liveCall{method: req.Method, tool: req.Params.Name, remote: r.RemoteAddr, since: time.Now()}
+	call := &liveCall{method: method, tool: tool, remote: r.RemoteAddr, since: time.Now()}
 	p.mu.Lock()
 	p.last++
 	n := p.last
 	p.live[n] = call
 	p.mu.Unlock()
-	p.began.Inc()
-	p.asked.Observe(float64(size))
+	counts.began.Inc()
+	counts.asked.Observe(float64(size))
 	return func() {
 		call.done.Store(true)
-		p.took.Observe(time.Since(call.since).Seconds())
+		counts.took.Observe(time.Since(call.since).Seconds())
 		p.mu.Lock()
 		delete(p.live, n)
 		p.mu.Unlock()

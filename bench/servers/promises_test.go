@@ -14,7 +14,33 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const promisedCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"x"}}}`
+const (
+	promisedMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	promisedCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + promisedMeta + `,"name":"echo","arguments":{"text":"x"}}}`
+)
+
+// promised returns a request that every server answers.
+func promised(t *testing.T, url, body string) *http.Request {
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	require.NoError(t, err)
+	for name, value := range map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": Echo,
+	} {
+		r.Header.Set(name, value)
+	}
+	return r
+}
+
+// answered sends a request and returns the status and the body of its answer.
+func answered(t *testing.T, r *http.Request) (int, string, http.Header) {
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return answer.StatusCode, string(body), answer.Header
+}
 
 // A server with promises answers like the floor, and keeps its promises.
 func TestServerWithPromisesKeepsThem(t *testing.T) {
@@ -24,14 +50,15 @@ func TestServerWithPromisesKeepsThem(t *testing.T) {
 			require.NoError(t, err)
 			listener := httptest.NewServer(s.Modern)
 			defer listener.Close()
-			answer, err := http.Post(listener.URL, "application/json", strings.NewReader(promisedCall))
-			require.NoError(t, err)
-			defer answer.Body.Close()
-			body, err := io.ReadAll(answer.Body)
-			require.NoError(t, err)
-			require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}]}}`, string(body))
-			require.Empty(t, s.Modern.(*promising).live)
-			require.Empty(t, s.Modern.(*promising).slots)
+			_, body, _ := answered(t, promised(t, listener.URL, promisedCall))
+			require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"bench","version":"1"}},`+
+				`"content":[{"type":"text","text":"x"}]}}`, body)
+			p, ok := s.Modern.(*promising)
+			if !ok {
+				p = s.Modern.(*complete).promising
+			}
+			require.Empty(t, p.live)
+			require.Empty(t, p.slots)
 		})
 	}
 }
@@ -44,7 +71,7 @@ func TestDisconnectDoesNotWaitForTheHandler(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	r := httptest.NewRequestWithContext(gone, http.MethodPost, "/", strings.NewReader(promisedCall))
-	_, err := s.serve(httptest.NewRecorder(), r)
+	_, err := s.serve(httptest.NewRecorder(), r, func(_ context.Context, body []byte) ([]byte, error) { return s.answer(body, r) })
 	require.ErrorIs(t, err, errGone)
 	<-s.slots
 }
@@ -54,6 +81,6 @@ func TestPanicAffectsNoOtherCall(t *testing.T) {
 	s := newPromising(3, counted).Modern.(*promising)
 	s.live = nil // the handler panics
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(promisedCall))
-	_, err := s.serve(httptest.NewRecorder(), r)
+	_, err := s.serve(httptest.NewRecorder(), r, func(_ context.Context, body []byte) ([]byte, error) { return s.answer(body, r) })
 	require.ErrorContains(t, err, "internal error")
 }

@@ -15,7 +15,7 @@ import (
 const (
 	Floor    = "floor"
 	Bare     = "bare"
-	Promised = "floor-counted"   // by hand, with all promises of Vitrine
+	Promised = "floor-complete"  // by hand, with all promises of Vitrine
 	Default  = "vitrine-default" // without any settings
 )
 

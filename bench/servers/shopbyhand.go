@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // A shopByHand speaks just enough of the protocol for a legacy client. It keeps no sessions: the
@@ -29,7 +31,15 @@ type shopCallResult struct {
 	StructuredContent json.RawMessage `json:"structuredContent"`
 }
 
-func newShopByHand(int) (Server, error) {
+// A shopTool is a tool as tools/list describes it.
+type shopTool struct {
+	Name         string       `json:"name"`
+	Description  string       `json:"description"`
+	InputSchema  *floorSchema `json:"inputSchema"`
+	OutputSchema *floorSchema `json:"outputSchema"`
+}
+
+func shopTools() []shopTool {
 	closed := false
 	object := func(properties map[string]*floorSchema, required ...string) *floorSchema {
 		return &floorSchema{Type: "object", Properties: properties, Required: required, AdditionalProperties: &closed}
@@ -38,13 +48,7 @@ func newShopByHand(int) (Server, error) {
 	text, whole, number := &floorSchema{Type: "string"}, &floorSchema{Type: "integer"}, &floorSchema{Type: "number"}
 	goods := object(map[string]*floorSchema{"id": whole, "name": text, "price": number, "rank": whole}, "id", "name", "price", "rank")
 	items := list(object(map[string]*floorSchema{"product": whole, "quantity": whole}, "product", "quantity"))
-	type tool struct {
-		Name         string       `json:"name"`
-		Description  string       `json:"description"`
-		InputSchema  *floorSchema `json:"inputSchema"`
-		OutputSchema *floorSchema `json:"outputSchema"`
-	}
-	tools, err := json.Marshal(map[string][]tool{"tools": {
+	return []shopTool{
 		{Search, searchDescription,
 			object(map[string]*floorSchema{"category": text, "max_price": number, "limit": whole}, "category", "max_price", "limit"),
 			object(map[string]*floorSchema{"category": text, "products": list(goods), "popular": list(whole)}, "category", "products", "popular")},
@@ -54,12 +58,43 @@ func newShopByHand(int) (Server, error) {
 		{Checkout, checkoutDescription,
 			object(map[string]*floorSchema{"user": text, "items": items}, "user", "items"),
 			object(map[string]*floorSchema{"user": text, "total": number, "orders": whole, "status": text}, "user", "total", "orders", "status")},
-	}})
+	}
+}
+
+func newShopByHand(int) (Server, error) {
+	tools, err := json.Marshal(map[string][]shopTool{"tools": shopTools()})
 	if err != nil {
 		return Server{}, err
 	}
 	s := &shopByHand{newShop(), tools}
 	return Server{Modern: s, Legacy: s, Close: s.close}, nil
+}
+
+// newShopComplete makes the shop of a server that is written by hand and keeps all promises.
+func newShopComplete(int) (Server, error) {
+	s := newShop()
+	c, err := newComplete(map[string]completeTool{
+		Search:   structuredByHand(s.search, "category", "max_price", "limit"),
+		Cart:     structuredByHand(s.cart, "user"),
+		Checkout: structuredByHand(s.checkout, "user", "items"),
+	}, shopTools())
+	return Server{Modern: c, Legacy: c, Close: s.close}, err
+}
+
+// structuredByHand makes a tool of a function whose result is structured, and has a text.
+func structuredByHand[In, Out any](do func(context.Context, In) (Out, error), required ...string) completeTool {
+	return func(ctx context.Context, arguments jsontext.Value) (result completeCallResult, err error) {
+		in, err := checkedInput[In](arguments, required...)
+		if err != nil {
+			return result, err
+		}
+		out, err := do(ctx, in)
+		if err != nil {
+			return result, err
+		}
+		data, err := json.Marshal(out)
+		return completeCallResult{Content: []floorContent{{"text", string(data)}}, StructuredContent: data}, err
+	}
 }
 
 func (s *shopByHand) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -15,8 +15,10 @@ import (
 
 // The names of the kinds of shops with which the report compares the others.
 const (
-	ShopByHand = "shop-by-hand"
-	ShopMCPGo  = "shop-mcpgo"
+	ShopByHand   = "shop-by-hand"
+	ShopComplete = "shop-complete" // by hand, with all promises of Vitrine
+	ShopMCPGo    = "shop-mcpgo"
+	ShopVitrine  = "shop-vitrine-default"
 )
 
 // Shops returns the servers with the tools of a shop, each written as its documentation says. All
@@ -25,8 +27,9 @@ func Shops() []Kind {
 	const vitrine, mcpgo, gosdk = "github.com/vitrine-mcp/vitrine", "github.com/mark3labs/mcp-go", "github.com/modelcontextprotocol/go-sdk"
 	return []Kind{
 		{Name: ShopByHand, Title: "by hand: net/http + encoding/json, keeps no sessions", New: newShopByHand},
+		{Name: ShopComplete, Title: "by hand, with all promises", New: newShopComplete},
 		{Name: "shop-vitrine", Title: "Vitrine, traces unsampled", Module: vitrine, Env: unsampled, New: newShopVitrine},
-		{Name: "shop-vitrine-default", Title: "Vitrine, default", Module: vitrine, New: newShopVitrine},
+		{Name: ShopVitrine, Title: "Vitrine, default", Module: vitrine, New: newShopVitrine},
 		{Name: ShopMCPGo, Title: "mcp-go", Module: mcpgo, New: func(int) (Server, error) { return newShopMCPGo() }},
 		{Name: "shop-mcpgo-validating", Title: "mcp-go with validation", Module: mcpgo, New: func(int) (Server, error) {
 			return newShopMCPGo(mcpgoserver.WithInputSchemaValidation(), mcpgoserver.WithOutputSchemaValidation())
