@@ -1,16 +1,15 @@
 package service
 
 import (
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"mime"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/vitrine-mcp/vitrine/audit"
 	"github.com/vitrine-mcp/vitrine/auth"
@@ -140,14 +139,8 @@ func (p *process) readOrder(r *http.Request, who *operator, known bool, o *order
 	case !known:
 		return http.StatusNotFound, errors.New("there is no such action: see GET " + pathActions)
 	}
-	in := json.NewDecoder(r.Body)
-	in.DisallowUnknownFields()
-	err = in.Decode(o)
-	if err == nil {
-		if _, err = in.Token(); errors.Is(err, io.EOF) {
-			return http.StatusOK, nil
-		}
-		err = cmp.Or(err, errors.New("there is something after the object"))
+	if err = json.UnmarshalRead(r.Body, o, json.RejectUnknownMembers(true)); err == nil {
+		return http.StatusOK, nil
 	}
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		p.limitReached(limits.NameFrameBytes)

@@ -2,12 +2,13 @@ package oauth
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/go-json-experiment/json"
 )
 
 // A document is the metadata of an authorization server (RFC 8414, section 2), as far as a resource

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/auth"
@@ -71,6 +72,7 @@ func FuzzIssuerMetadata(f *testing.F) {
 	f.Add([]byte(`{"issuer":"https://login.example.com","jwks_uri":"https://login.example.com/keys"}`))
 	f.Add([]byte(`{"issuer":"https://login.example.com","jwks_uri":"http://127.0.0.1/keys","introspection_endpoint":""}`))
 	f.Add([]byte(`{"issuer":"https://evil.example.com","jwks_uri":"ftp://x"}`))
+	f.Add([]byte(`{"iSsuer":"https://login.example.com","jwks_uri":"https://login.example.com/keys"}`))
 	f.Fuzz(func(t *testing.T, metadata []byte) {
 		issuer := newIssuer(key)
 		issuer.answer(func(w http.ResponseWriter, r *http.Request) bool {
@@ -84,7 +86,11 @@ func FuzzIssuerMetadata(f *testing.F) {
 		rs := newServer(t, issuer, nil)
 		_ = rs.Check(context.Background())
 		if _, err := rs.Authenticate(context.Background(), token); err == nil {
-			require.Contains(t, string(metadata), "issuer")
+			var said struct {
+				Issuer string `json:"issuer"`
+			}
+			require.NoError(t, json.Unmarshal(metadata, &said))
+			require.Equal(t, issuerName, said.Issuer)
 		}
 	})
 }

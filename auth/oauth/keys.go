@@ -4,7 +4,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"github.com/MicahParks/jwkset"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // A key is a public key of an issuer.
@@ -57,7 +58,7 @@ func (s *keySet) find(id, alg string) (keys []*key, known bool) {
 // allowed algorithms are ignored. A key that old has too is the same value again.
 func parseKeys(document []byte, allowed []string, limit int, old *keySet) (*keySet, error) {
 	var set struct {
-		Keys *[]json.RawMessage `json:"keys"`
+		Keys *[]jsontext.Value `json:"keys"`
 	}
 	if err := json.Unmarshal(document, &set); err != nil {
 		return nil, fmt.Errorf("the keys are no JWK Set: %w", err)
