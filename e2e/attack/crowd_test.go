@@ -40,20 +40,24 @@ func work(text string) call {
 // requests are the calls that a crowd can make.
 var requests = map[string]request{"echo": echo, "work": work}
 
-// A crowd are ten well-behaved callers with addresses of their own.
+// A crowd are ten well-behaved callers with addresses of their own, and one that asks once a second.
 type crowd struct {
 	callers []*caller
+	quiet   *caller
 	what    request
 	every   time.Duration // between two calls of one caller
 }
 
-const crowdSize = 10
+const (
+	crowdSize  = 10
+	quietEvery = time.Second
+)
 
 // crowdAddress is the address of a well-behaved caller.
 func crowdAddress(i int) string { return fmt.Sprintf("127.0.0.%d", 10+i%crowdSize) }
 
 func newCrowd(s *target, what request, rate float64) *crowd {
-	c := &crowd{what: what, every: time.Duration(crowdSize / rate * float64(time.Second))}
+	c := &crowd{what: what, every: time.Duration(crowdSize / rate * float64(time.Second)), quiet: s.client("127.0.0.9", "")}
 	for i := range crowdSize {
 		c.callers = append(c.callers, s.client(crowdAddress(i), ""))
 	}
@@ -65,6 +69,7 @@ type served struct {
 	Asked, Answered, InTime, Wrong int
 	Statuses                       map[int]int
 	Took                           []time.Duration // of each call; never is the time of one without an answer
+	Quiet                          []time.Duration // of the calls of the one that asks once a second, which are not among the others
 }
 
 // never is the latency of a call that was not answered.
@@ -88,28 +93,32 @@ func (c *crowd) ask(d time.Duration, ended <-chan struct{}) *served {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	began := time.Now()
+	again := func(one *caller, name string, first time.Time, every time.Duration, add func(r response, text string, took time.Duration)) {
+		for n := 0; ; n++ {
+			due := first.Add(every * time.Duration(n))
+			if !goOn(due, began) {
+				return
+			}
+			time.Sleep(time.Until(due))
+			all.Go(func() {
+				text := fmt.Sprint("call ", n, " of ", name)
+				r := one.try(c.what(text))
+				took := time.Since(due)
+				mu.Lock()
+				defer mu.Unlock()
+				add(r, text, took)
+			})
+		}
+	}
 	for i, one := range c.callers {
 		all.Go(func() {
-			first := began.Add(c.every * time.Duration(i) / crowdSize)
-			for n := 0; ; n++ {
-				due := first.Add(c.every * time.Duration(n))
-				if !goOn(due, began) {
-					return
-				}
-				time.Sleep(time.Until(due))
-				all.Go(func() {
-					text := fmt.Sprint("call ", n, " of caller ", i)
-					r := one.try(c.what(text))
-					took := time.Since(due)
-					mu.Lock()
-					defer mu.Unlock()
-					total.add(r, text, took)
-				})
-			}
+			again(one, fmt.Sprint("caller ", i), began.Add(c.every*time.Duration(i)/crowdSize), c.every, total.add)
 		})
 	}
+	all.Go(func() { again(c.quiet, "the quiet caller", began, quietEvery, total.addQuiet) })
 	all.Wait()
 	slices.Sort(total.Took)
+	slices.Sort(total.Quiet)
 	return total
 }
 
@@ -143,16 +152,27 @@ func (s *served) add(r response, text string, took time.Duration) {
 	s.Took = append(s.Took, took)
 }
 
-func (s *served) percentile(p int) time.Duration {
-	if len(s.Took) == 0 {
+// addQuiet adds a call of the one that asks once a second.
+func (s *served) addQuiet(r response, text string, took time.Duration) {
+	if r.text() != text {
+		took = never
+	}
+	s.Quiet = append(s.Quiet, took)
+}
+
+func (s *served) percentile(p int) time.Duration { return percentile(s.Took, p) }
+
+// percentile returns the one of sorted times, which is never if there are none.
+func percentile(took []time.Duration, p int) time.Duration {
+	if len(took) == 0 {
 		return never
 	}
-	return s.Took[min(len(s.Took)-1, len(s.Took)*p/100)]
+	return took[min(len(took)-1, len(took)*p/100)]
 }
 
 func (s *served) String() string {
-	return fmt.Sprintf("asked %d, answered %d, in time %d, p50 %v, p99 %v, statuses %v", s.Asked, s.Answered, s.InTime,
-		s.percentile(50).Round(time.Microsecond), s.percentile(99).Round(time.Microsecond), s.Statuses)
+	return fmt.Sprintf("asked %d, answered %d, in time %d, p50 %v, p99 %v, quiet p90 %v, statuses %v", s.Asked, s.Answered, s.InTime,
+		s.percentile(50).Round(time.Microsecond), s.percentile(99).Round(time.Microsecond), percentile(s.Quiet, 90).Round(time.Microsecond), s.Statuses)
 }
 
 // Two crowds ask two servers on one machine for the same at the same time: one is attacked, and one
@@ -232,5 +252,13 @@ func (c compared) inTime(t *testing.T, when string) {
 	}
 	if p99 := c.attacked.percentile(99); p99 > maxDelay*c.floor() {
 		t.Errorf("%s the 99th percentile is %v, and %v at a calm server", when, p99, c.calm.percentile(99))
+	}
+}
+
+// quietInTime checks that nine of ten calls of the one that asks once a second take no longer.
+func (c compared) quietInTime(t *testing.T, when string) {
+	t.Helper()
+	if p90 := percentile(c.attacked.Quiet, 90); p90 > maxDelay*c.floor() {
+		t.Errorf("%s one who asks once a second waits %v for one of ten calls, and the 99th percentile of a calm server is %v", when, p90, c.calm.percentile(99))
 	}
 }

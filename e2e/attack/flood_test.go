@@ -89,6 +89,7 @@ func TestFloodsTakeTheServerFromNobody(t *testing.T) {
 			}
 			if *long {
 				under.inTime(t, "during the flood")
+				under.quietInTime(t, "during the flood")
 				after.inTime(t, "a second after the flood")
 			}
 			s.conserved(t)
