@@ -37,9 +37,9 @@ func TestIdleSessionAllocations(t *testing.T) {
 	assert.LessOrEqual(t, kept, int64(budget))
 }
 
-// A goroutine that waits for the end of a subscription has so little on its stack that the garbage
-// collector gives half of it back: 4 KB are left of 8.
-func TestWaitingListenerNeedsLittleStack(t *testing.T) {
+// TestWaitingListenerAllocations checks that a goroutine which waits for the end of a subscription has so little
+// on its stack that the garbage collector gives half of it back: 4 KB are left of 8.
+func TestWaitingListenerAllocations(t *testing.T) {
 	const listeners, budget = 500, 6 << 10
 	srv := newServer(t)
 	server.AddTool(srv, server.Tool{Name: "hi"}, text("hello"))
