@@ -47,7 +47,7 @@ func (st *Stream) becomeWriter(number int, sink Sink) error {
 // nobody; a stream that has ended is forgotten.
 func (st *Stream) stopWriting(writer int) {
 	st.mu.Lock()
-	st.wire.sink, st.exchanges.writer = nil, noWriter
+	st.wire.sink, st.wire.limited, st.exchanges.writer = nil, nil, noWriter
 	log, free := st.logging.log, st.exchanges.free
 	st.exchanges.free = nil
 	over := false

@@ -87,6 +87,7 @@ func (st *Stream) detachBy(number int, until time.Time) bool {
 	if w := &st.wire; w.sink != nil && w.writing {
 		now := time.Now()
 		w.late = !w.deadline.IsZero() && !now.Before(w.deadline)
+		w.limited = nil
 		w.sink.SetWriteDeadline(until)
 	}
 	return true

@@ -263,6 +263,7 @@ func (st *Stream) shed() {
 	}
 	st.cutOff = true
 	if w := &st.wire; w.sink != nil && w.writing {
+		w.limited = nil
 		w.sink.SetWriteDeadline(time.Now())
 	}
 	owners := st.owners
