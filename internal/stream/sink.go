@@ -27,6 +27,12 @@ type Watcher interface {
 	Gone() context.Context
 }
 
+// A RestlessSink is a [Sink] whose write deadline also takes effect when it passes while nothing is written.
+type RestlessSink interface {
+	// Restless reports whether that is so.
+	Restless() bool
+}
+
 // An EventStreamer is a [Sink] that can become an event stream. Only the stream's
 // writer calls EventStream.
 type EventStreamer interface {

@@ -91,9 +91,16 @@ func (st *Stream) serve(sink Sink, watch *watch) error {
 func (st *Stream) look(sink Sink) {
 	s, ok := sink.(EventStreamer)
 	events := ok && s.EventStream()
+	r, ok := sink.(RestlessSink)
+	restless := ok && r.Restless()
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.wire.writing, st.wire.events = false, events
+	w := &st.wire
+	w.writing, w.events = false, events
+	if restless && w.limited == sink {
+		w.limited = nil
+		sink.SetWriteDeadline(time.Time{})
+	}
 }
 
 // await waits for something to write, and meanwhile, unless it comes quickly, keeps the

@@ -147,8 +147,11 @@ func (x *exchange) answerTo(stream *stream.Stream, era mcp.Era, opened *session.
 	sink := x.sink(era)
 	sink.opened = opened
 	sink.streams = sink.streams && !stream.TakesAnswersOnly()
-	if x.slowBody {
-		sink.SetWriteDeadline(time.Now().Add(x.core.Limits().WriteTimeout)) // replaces the server's, see slowAfter
+	switch { // replace the server's deadline, see slowAfter
+	case x.slowBody && sink.http2:
+		sink.SetWriteDeadline(time.Time{}) // any other one would end an answer that takes longer
+	case x.slowBody:
+		sink.SetWriteDeadline(time.Now().Add(x.core.Limits().WriteTimeout))
 	}
 	return sink
 }
@@ -167,7 +170,7 @@ func (x *exchange) responded(sink *httpSink, stream *stream.Stream, err error) {
 
 func (x *exchange) sink(era mcp.Era) *httpSink {
 	x.out = httpSink{
-		endpoint: x.Endpoint, w: x.w, rc: &x.rc, lost: x.r.Context(), era: era, json: x.json, streams: x.events,
+		endpoint: x.Endpoint, w: x.w, rc: &x.rc, lost: x.r.Context(), era: era, json: x.json, streams: x.events, http2: x.r.ProtoMajor >= 2,
 	}
 	return &x.out
 }

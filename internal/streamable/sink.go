@@ -26,6 +26,7 @@ type httpSink struct {
 	opened   *session.Session // a new session, whose id is sent with a successful initialize; or nil
 	json     bool             // the client takes JSON
 	streams  bool             // the client takes an event stream, and w can flush
+	http2    bool
 
 	started  bool // the status line is decided
 	events   bool
@@ -193,6 +194,9 @@ func (k *httpSink) failed(err error) error {
 
 // Gone implements stream.Watcher.
 func (k *httpSink) Gone() context.Context { return k.lost }
+
+// Restless implements [stream.RestlessSink]: over HTTP/2 net/http resets a response when its write deadline passes.
+func (k *httpSink) Restless() bool { return k.http2 }
 
 // EventStream implements stream.EventStreamer.
 func (k *httpSink) EventStream() bool { return k.events }

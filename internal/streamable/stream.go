@@ -74,6 +74,9 @@ func (x *exchange) serveReader(kind string, s *session.Session, reader pumper) {
 func (x *exchange) openReader(sink *httpSink) error {
 	sink.SetWriteDeadline(time.Now().Add(x.core.Limits().WriteTimeout))
 	err := sink.open()
+	if sink.http2 {
+		sink.SetWriteDeadline(time.Time{})
+	}
 	if err != nil && stream.WriteReason(err) == mcp.DropWriteTimeout {
 		x.core.LimitReached(limits.NameWriteTimeout)
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -110,4 +111,56 @@ func TestWriteTimeoutOfTheServerDoesNotCutAnswers(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, res.Body.Close())
 	require.Equal(t, http.StatusOK, res.StatusCode)
+}
+
+// An exchange that is silent for longer than a write may take goes on: the time is that of writes. Over HTTP/2 a deadline
+// resets the response whenever it passes.
+func TestSilenceMayLastLongerThanAWrite(t *testing.T) {
+	const timeout = 100 * time.Millisecond
+	silent := func(e *endpoint, times int) {
+		for range times {
+			<-e.Started
+			time.Sleep(2 * timeout)
+			e.Release <- struct{}{}
+		}
+	}
+	for name, test := range map[string]func(t *testing.T, e *endpoint){
+		"events": func(t *testing.T, e *endpoint) {
+			go silent(e, 2)
+			_, body := e.call("step:2")
+			require.Contains(t, body, answer(1, "step:2"))
+		},
+		"an answer to a body that was slow": func(t *testing.T, e *endpoint) {
+			go silent(e, 1)
+			body := modern(1, "wait")
+			in, out := io.Pipe()
+			go func() {
+				_, _ = io.WriteString(out, body[:10])
+				time.Sleep(timeout / 2)
+				_, _ = io.WriteString(out, body[10:])
+				out.Close()
+			}()
+			req := e.request(t.Context(), "POST", "", append(modernHeaders("tools/call", "wait"), "Accept: application/json")...)
+			req.Body, req.ContentLength = in, int64(len(body))
+			_, got := e.do(req)
+			require.Equal(t, answer(1, "wait"), got)
+		},
+		"GET": func(t *testing.T, e *endpoint) {
+			sid := e.session()
+			c := e.connect("GET", "", sid)
+			time.Sleep(2 * timeout)
+			s := e.Core.Session(strings.TrimPrefix(sid, "Mcp-Session-Id: "), nil)
+			require.NoError(t, s.Notify(t.Context(), "notifications/x", []byte(`{}`), ""))
+			event, err := c.next()
+			require.NoError(t, err)
+			require.Contains(t, event.data, "notifications/x")
+			c.drop()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachProtocol(t, func(t *testing.T, proto protocol) {
+				test(t, newEndpoint(t, proto, limits.Limits{WriteTimeout: timeout, KeepAlive: time.Hour}, streamable.Config{}))
+			})
+		})
+	}
 }
