@@ -46,7 +46,7 @@ func callGoals() []goal {
 		{what: "default, run by package service: CPU time, × all promises by hand", bound: 1, figure: promisedGoal(modern, servers.Service, servers.Promised)},
 		{what: "CPU time of the Go SDK with its decoder mended, × Vitrine", least: true, bound: 3, figure: times("gosdk-mended", "vitrine", goalCall)},
 		{what: "CPU time of the Go SDK, × Vitrine", least: true, bound: 15, figure: times("gosdk", "vitrine", goalCall)},
-		{what: "legacy: CPU time, × all promises by hand", bound: 1.1, figure: promisedGoal(legacy, "vitrine", servers.Promised)},
+		{what: "legacy: CPU time, × all promises by hand", bound: 1, figure: promisedGoal(legacy, "vitrine", servers.Promised)},
 		{what: "legacy: CPU time, × modern", bound: 1.1, figure: func(r report) (float64, bool) {
 			legacy, modern := r.of("vitrine", goalLegacy), r.of("vitrine", goalCall)
 			if legacy == nil || modern == nil {

@@ -26,7 +26,7 @@ func (r report) page(picture string) ([]byte, error) {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"cpu": r.cpu, "times": r.times, "allocations": r.allocations, "tail": r.tail,
 		"stream": r.stream, "call": r.call, "session": r.session, "flat": r.flat,
-		"part": r.part, "share": r.share, "ownParts": r.ownParts, "validation": r.validation, "promised": r.promised, "fraction": r.fraction,
+		"part": r.part, "share": r.share, "ownParts": r.ownParts, "validation": r.validation, "promised": r.promised, "promisedLegacy": r.promisedLegacy, "fraction": r.fraction,
 	}).Parse(pageText)
 	if err != nil {
 		return nil, err

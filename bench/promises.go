@@ -45,8 +45,16 @@ func (res result) promising(server string) []sample {
 }
 
 // promised returns the CPU time of one of these servers as a multiple of that of another.
-func (r report) promised(server, other string) string {
-	samples, base := r.promises.promising(server), r.promises.promising(other)
+func (r report) promised(server, other string) string { return r.promises.times(server, other) }
+
+// promisedLegacy is promised for the legacy era.
+func (r report) promisedLegacy(server, other string) string {
+	return r.promisesLegacy.times(server, other)
+}
+
+// times returns the CPU time of one of the servers with promises as a multiple of that of another.
+func (res result) times(server, other string) string {
+	samples, base := res.promising(server), res.promising(other)
 	if samples == nil || base == nil {
 		return unknown
 	}

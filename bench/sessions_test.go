@@ -84,7 +84,7 @@ func testSessions() map[string]result {
 	return map[string]result{extraSessionsForever: r}
 }
 
-// The tables compare each shop with the one by hand and that of mcp-go.
+// The tables compare each shop with those by hand and with that of mcp-go.
 func TestSessionsReport(t *testing.T) {
 	text := report{outcome: outcome{sessions: testSessions()}}.Sessions()
 	require.Contains(t, text, "### No client ends a session")

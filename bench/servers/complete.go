@@ -1,24 +1,26 @@
 package servers
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"mime"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A complete server keeps all promises of Vitrine for a request. Beside those of the promising one
-// it checks what the specification and the schemas of the tools demand, keeps the sessions of the
-// legacy era, and gives each caller a share of the slots. It is written by hand, for the tools that
-// it has, and every check is the cheapest that the libraries offer.
+// A complete server keeps what Vitrine promises for the requests that the benchmarks make. Beside the promises of a
+// promising one it checks what the specification and the schemas of the tools demand, keeps the sessions of the
+// legacy era, and gives each caller a share of the slots. It is written by hand, for the tools that it has, and as cheap as
+// that can be without parsers of its own. It has no other methods, takes no notifications/cancelled, and says in plain text
+// what is wrong.
 type complete struct {
 	*promising
 	tools    map[string]completeTool
@@ -26,7 +28,7 @@ type complete struct {
 	sessions keptSessions
 
 	mu      sync.Mutex     // guards callers
-	callers map[string]int // calls in flight, by address
+	callers map[string]int // calls whose handlers run, by address
 }
 
 // A completeTool decodes and checks its arguments, and returns the result of the call without what
@@ -37,13 +39,14 @@ type completeRequest struct {
 	JSONRPC string         `json:"jsonrpc"`
 	ID      jsontext.Value `json:"id"`
 	Method  string         `json:"method"`
-	Params  jsontext.Value `json:"params"`
+	Params  completeParams `json:"params"`
 }
 
 type completeParams struct {
 	Meta      completeMeta   `json:"_meta"`
 	Name      string         `json:"name"`
 	Arguments jsontext.Value `json:"arguments"`
+	Version   string         `json:"protocolVersion"` // of initialize
 }
 
 type completeMeta struct {
@@ -63,12 +66,33 @@ type completeListResult struct {
 	Tools jsontext.Value `json:"tools"`
 }
 
-// callersShare is how many of the slots one caller may have.
-const callersShare = 500
+type completeAnswer struct {
+	JSONRPC string         `json:"jsonrpc"`
+	ID      jsontext.Value `json:"id"`
+	Result  any            `json:"result"`
+}
+
+// A completeReply is what a handler gives to its exchange.
+type completeReply struct {
+	counts *series // never nil, unless there was an error
+	opened string  // the id of the session that was opened, if one was
+}
+
+const (
+	// callersShare is how many of the slots one caller may have.
+	callersShare = 500
+	// completeBody is the length of a message at most, in bytes.
+	completeBody = 4 << 20
+
+	completeModern = "2026-07-28"
+	completeLegacy = "2025-11-25"
+)
 
 var (
 	errNoSession = errors.New("there is no such session")
-	errNoMethod  = errors.New("there is no such method")
+	errNoMethod  = errors.New("there is no such method or tool")
+	errShare     = errors.New("too many calls of one caller")
+	errMissing   = errors.New("an argument is missing")
 )
 
 func newComplete(tools map[string]completeTool, list any) (*complete, error) {
@@ -84,14 +108,37 @@ func newComplete(tools map[string]completeTool, list any) (*complete, error) {
 }
 
 func newCompleteEcho(tools int) (Server, error) {
+	type echoed struct {
+		Text *string `json:"text"`
+	}
 	c, err := newComplete(map[string]completeTool{Echo: func(_ context.Context, arguments jsontext.Value) (completeCallResult, error) {
-		in, err := checkedInput[text](arguments, "text")
-		return completeCallResult{Content: []floorContent{{"text", in.Text}}}, err
+		in, err := checkedInput(arguments, func(in *echoed) bool { return in.Text != nil })
+		if err != nil {
+			return completeCallResult{}, err
+		}
+		return completeCallResult{Content: []floorContent{{"text", *in.Text}}}, nil
 	}}, newFloorServer(tools).tools)
 	return Server{Modern: c, Legacy: c}, err
 }
 
+// checkedInput decodes the arguments of a tool. It is an error if one is unknown or there twice, or if whole, which looks
+// for what is missing or null, returns false.
+func checkedInput[In any](arguments jsontext.Value, whole func(*In) bool) (*In, error) {
+	in := new(In)
+	if err := json.Unmarshal(arguments, in, json.RejectUnknownMembers(true)); err != nil {
+		return nil, err
+	}
+	if !whole(in) {
+		return nil, errMissing
+	}
+	return in, nil
+}
+
 func (c *complete) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := checkHeaders(r); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
 	id := r.Header.Get("Mcp-Session-Id")
 	if id != "" && !c.sessions.use(id) {
 		http.Error(w, errNoSession.Error(), http.StatusNotFound)
@@ -99,64 +146,79 @@ func (c *complete) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method == http.MethodDelete {
 		c.sessions.end(id)
-		w.WriteHeader(http.StatusNoContent)
+		c.bare(w, http.StatusNoContent, c.series["DELETE"])
 		return
 	}
-	if err := checkHeaders(r); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	caller, _, _ := net.SplitHostPort(r.RemoteAddr) // net/http has set it
-	if !c.take(caller) {
-		http.Error(w, "too many calls of one caller", http.StatusTooManyRequests)
-		return
-	}
-	defer c.give(caller)
-	var counts *series
-	opened := ""
+	var reply completeReply
 	frame, err := c.serve(w, r, func(ctx context.Context, body []byte) (frame []byte, err error) {
-		frame, counts, opened, err = c.answer(ctx, body, r, id)
+		frame, reply, err = c.answer(ctx, body, r, id)
 		return frame, err
 	})
 	switch {
+	case errors.Is(err, errShare):
+		http.Error(w, err.Error(), http.StatusTooManyRequests)
 	case errors.Is(err, errNoSession), errors.Is(err, errNoMethod):
 		http.Error(w, err.Error(), http.StatusNotFound)
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusBadRequest)
 	case frame == nil:
-		w.WriteHeader(http.StatusAccepted)
+		c.bare(w, http.StatusAccepted, reply.counts)
 	default:
-		if opened != "" {
-			w.Header().Set("Mcp-Session-Id", opened)
+		if reply.opened != "" {
+			w.Header().Set("Mcp-Session-Id", reply.opened)
 		}
-		c.write(w, frame, counts)
+		c.write(w, frame, reply.counts)
 	}
+}
+
+// bare writes an answer without a body, and counts it if it was not lost.
+func (c *complete) bare(w http.ResponseWriter, status int, counts *series) {
+	rc := http.NewResponseController(w)
+	_ = rc.SetWriteDeadline(time.Now().Add(promiseTime)) // an error means that the server has no deadlines
+	w.WriteHeader(status)
+	if rc.Flush() == nil {
+		counts.ended.Inc()
+	}
+	_ = rc.SetWriteDeadline(time.Time{})
 }
 
 // checkHeaders checks what HTTP, the transport and the protection against DNS rebinding demand.
 func checkHeaders(r *http.Request) error {
-	accept := r.Header.Get("Accept")
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	host, _, err2 := net.SplitHostPort(r.Host)
+	host, _, err := net.SplitHostPort(r.Host)
 	switch {
-	case r.Method != http.MethodPost:
-		return errors.New("only POST and DELETE are served")
-	case err != nil || kind != "application/json":
-		return errors.New("the content is not JSON")
-	case !strings.Contains(accept, "application/json") || !strings.Contains(accept, "text/event-stream"):
-		return errors.New("the client must accept JSON and event streams")
-	case err2 != nil || host != "127.0.0.1" && host != "localhost":
+	case r.Method != http.MethodPost && (r.Method != http.MethodDelete || r.Header.Get("Mcp-Session-Id") == ""):
+		return errors.New("only POST, and DELETE of a session, are served")
+	case err != nil || host != "127.0.0.1" && host != "localhost":
 		return errors.New("another host is meant")
 	case r.Header.Get("Origin") != "":
-		return errors.New("no pages are served")
-	case r.ContentLength < 0 || r.ContentLength > 4<<20:
-		return errors.New("the length is unknown, or above 4 MiB")
+		return errors.New("web pages are not served")
 	}
 	switch r.Header.Get("Mcp-Protocol-Version") {
-	case "2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "":
+	case completeModern, completeLegacy, "2025-06-18", "2025-03-26", "":
+	default:
+		return errors.New("the version of the protocol is unknown")
+	}
+	if r.Method == http.MethodDelete {
 		return nil
 	}
-	return errors.New("the version of the protocol is unknown")
+	accept := r.Header.Get("Accept")
+	switch {
+	case !isJSON(r.Header.Get("Content-Type")):
+		return errors.New("the content is not JSON")
+	case !strings.Contains(accept, "application/json"):
+		return errors.New("the client does not accept JSON")
+	case r.ContentLength < 0 || r.ContentLength > completeBody:
+		return fmt.Errorf("the length is unknown, or above %d bytes", completeBody)
+	}
+	return nil
+}
+
+func isJSON(contentType string) bool {
+	if contentType == "application/json" {
+		return true
+	}
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && kind == "application/json"
 }
 
 // take reserves a place of the caller's share.
@@ -178,62 +240,74 @@ func (c *complete) give(caller string) {
 	}
 }
 
-// answer checks a message, executes it and encodes the answer, which is nil for a notification.
-// session is what the client has sent, and opened the id of the session that the message has opened.
-func (c *complete) answer(ctx context.Context, body []byte, r *http.Request, session string) (frame []byte, counts *series, opened string, err error) {
+// answer checks a message, executes it and encodes the answer, which is nil for a notification. session is what the
+// client has sent.
+func (c *complete) answer(ctx context.Context, body []byte, r *http.Request, session string) (frame []byte, reply completeReply, err error) {
+	caller, _, _ := net.SplitHostPort(r.RemoteAddr) // net/http has set it
+	if !c.take(caller) {
+		return nil, reply, errShare
+	}
+	defer c.give(caller)
 	var req completeRequest
 	if err := json.Unmarshal(body, &req); err != nil { // also for names that are there twice, and what is not UTF-8
-		return nil, nil, "", err
+		return nil, reply, err
 	}
-	var params completeParams
-	if req.Params != nil {
-		if err := json.Unmarshal(req.Params, &params); err != nil {
-			return nil, nil, "", err
+	params := &req.Params
+	if err := checkRequest(&req, r, session); err != nil {
+		return nil, reply, err
+	}
+	name, tool := req.Method, completeTool(nil)
+	if req.Method == "tools/call" {
+		if name, tool = params.Name, c.tools[params.Name]; tool == nil {
+			return nil, reply, fmt.Errorf("%w: %s", errNoMethod, name)
 		}
+	} else if !slices.Contains(completeMethods, req.Method) {
+		return nil, reply, fmt.Errorf("%w: %s", errNoMethod, req.Method)
 	}
-	if err := checkRequest(&req, &params, r, session); err != nil {
-		return nil, nil, "", err
+	reply.counts = c.series[name]
+	leave, err := c.enter(ctx, reply.counts, req.Method, params.Name, len(body), r)
+	if err != nil {
+		return nil, reply, err
 	}
-	name := req.Method
-	if name == "tools/call" {
-		name = params.Name
-	}
-	if counts = c.series[name]; counts == nil {
-		return nil, nil, "", fmt.Errorf("%w: %s", errNoMethod, name)
-	}
-	defer c.enter(counts, req.Method, params.Name, len(body), r)()
+	defer leave()
 	era := eraOf(&floorMeta{ProtocolVersion: params.Meta.ProtocolVersion})
 	var result any
 	switch req.Method {
 	case "notifications/initialized":
-		return nil, counts, "", nil
+		return nil, reply, nil
 	case "initialize":
-		opened = c.sessions.open()
+		reply.opened = c.sessions.open()
 		result = map[string]any{
-			"protocolVersion": "2025-11-25", "serverInfo": floorServerInfo, "capabilities": map[string]any{"tools": map[string]any{}},
+			"protocolVersion": agreedVersion(params.Version), "serverInfo": floorServerInfo, "capabilities": map[string]any{"tools": map[string]any{}},
 		}
 	case "tools/list":
 		result = &completeListResult{era, c.list}
 	default:
-		called, err := c.tools[params.Name](ctx, params.Arguments)
+		called, err := tool(ctx, params.Arguments)
 		if err != nil {
-			return nil, nil, "", err
+			return nil, reply, err
 		}
 		called.floorEra = era
 		result = &called
 	}
 	frame, err = json.Marshal(&completeAnswer{"2.0", req.ID, result})
-	return frame, counts, opened, err
+	return frame, reply, err
 }
 
-type completeAnswer struct {
-	JSONRPC string         `json:"jsonrpc"`
-	ID      jsontext.Value `json:"id"`
-	Result  any            `json:"result"`
+// completeMethods are those beside tools/call.
+var completeMethods = []string{"tools/list", "initialize", "notifications/initialized"}
+
+// agreedVersion returns the version of a session whose client wants another one, perhaps.
+func agreedVersion(wanted string) string {
+	switch wanted {
+	case "2025-06-18", "2025-03-26":
+		return wanted
+	}
+	return completeLegacy
 }
 
 // checkRequest checks the envelope, what the modern era demands, and that legacy requests have a session.
-func checkRequest(req *completeRequest, params *completeParams, r *http.Request, session string) error {
+func checkRequest(req *completeRequest, r *http.Request, session string) error {
 	notification := req.ID == nil
 	switch {
 	case req.JSONRPC != "2.0":
@@ -243,49 +317,27 @@ func checkRequest(req *completeRequest, params *completeParams, r *http.Request,
 	case notification != strings.HasPrefix(req.Method, "notifications/"):
 		return errors.New("only notifications have no id")
 	}
-	meta := &params.Meta
+	meta, said := &req.Params.Meta, r.Header.Get("Mcp-Protocol-Version")
 	if meta.ProtocolVersion == "" {
-		if session == "" && req.Method != "initialize" {
+		switch {
+		case said == completeModern:
+			return errors.New("the message does not say its version")
+		case session == "" && req.Method != "initialize":
 			return errNoSession
 		}
 		return nil
 	}
 	switch {
-	case meta.ProtocolVersion != r.Header.Get("Mcp-Protocol-Version"):
-		return errors.New("header and message name other versions of the protocol")
+	case meta.ProtocolVersion != completeModern || said != completeModern:
+		return errors.New("header and message must name the same version")
 	case req.Method != r.Header.Get("Mcp-Method"):
 		return errors.New("header and message name other methods")
-	case params.Name != r.Header.Get("Mcp-Name"):
+	case req.Params.Name != r.Header.Get("Mcp-Name"):
 		return errors.New("header and message name other tools")
-	case meta.ClientInfo == nil || meta.ClientCapabilities == nil:
+	case meta.ClientInfo == nil:
 		return errors.New("the client does not describe itself")
+	case meta.ClientCapabilities == nil:
+		return errors.New("the client does not say its capabilities")
 	}
 	return nil
-}
-
-// checkedInput decodes the arguments of a tool. It is an error if one is unknown, is there twice, or is required
-// and missing.
-func checkedInput[In any](arguments jsontext.Value, required ...string) (in In, err error) {
-	if err := json.Unmarshal(arguments, &in, json.RejectUnknownMembers(true)); err != nil {
-		return in, err
-	}
-	d := jsontext.NewDecoder(bytes.NewBuffer(arguments)) // reads them where they are
-	_, err = d.ReadToken()                               // the object has been decoded: there is no error until its end
-	missing := len(required)
-	for err == nil && d.PeekKind() != '}' {
-		var name jsontext.Token
-		if name, err = d.ReadToken(); err != nil {
-			break
-		}
-		for _, r := range required {
-			if name.String() == r {
-				missing--
-			}
-		}
-		err = d.SkipValue()
-	}
-	if err == nil && missing > 0 {
-		err = fmt.Errorf("of the arguments %v, %d are missing", required, missing)
-	}
-	return in, err
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// keptSessions are the legacy sessions of a server that is written by hand. The one that was used
-// longest ago ends when there are too many, or when nobody has used it for long. Its zero value is
-// empty. Safe for concurrent use.
+// keptSessions are the legacy sessions of a server that is written by hand. A session ends when nobody has used it for
+// sessionIdle. If there are too many, the one ends that nobody has used for the longest time. The zero value is empty. Safe for
+// concurrent use.
 type keptSessions struct {
 	mu     sync.Mutex
 	byID   map[string]*list.Element
@@ -45,11 +45,16 @@ func (k *keptSessions) open() string {
 func (k *keptSessions) use(id string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	e := k.byID[id]
+	e, now := k.byID[id], time.Now()
 	if e == nil {
 		return false
 	}
-	e.Value.(*keptSession).used = time.Now()
+	s := e.Value.(*keptSession)
+	if now.Sub(s.used) > sessionIdle {
+		k.remove(e)
+		return false
+	}
+	s.used = now
 	k.recent.MoveToFront(e)
 	return true
 }

@@ -30,7 +30,7 @@ func promisingKinds() []Kind {
 		kind("floor-bounded", "… with a deadline for each read and write, and the loss of an answer noticed", bounded),
 		kind("floor-cancelled", "… and a handler that may panic or hang, and is cancelled with a cause", cancelled),
 		kind("floor-counted", "… and counted, timed, limited, and seen while it lives", counted),
-		{Name: Promised, Title: "… and checked as the specification demands, with sessions, and a share for each caller", New: newCompleteEcho},
+		{Name: Promised, Title: "… and checked as the specification demands, with sessions and a share for each caller (another JSON library)", New: newCompleteEcho},
 	}
 }
 
@@ -100,7 +100,7 @@ func newSeries(tools ...string) map[string]*series {
 	sizes := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "call_bytes", Buckets: prometheus.ExponentialBuckets(64, 4, 9)}, []string{"name", "way"})
 	registry.MustRegister(counters, times, sizes)
 	all := map[string]*series{}
-	for _, name := range append(tools, "initialize", "notifications/initialized", "tools/list") {
+	for _, name := range append(tools, "initialize", "notifications/initialized", "tools/list", "DELETE") {
 		all[name] = &series{
 			began: counters.WithLabelValues(name, "began"), ended: counters.WithLabelValues(name, "ended"),
 			took:  times.WithLabelValues(name),
@@ -111,7 +111,7 @@ func newSeries(tools ...string) map[string]*series {
 }
 
 func (p *promising) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	frame, err := p.serve(w, r, func(_ context.Context, body []byte) ([]byte, error) { return p.answer(body, r) })
+	frame, err := p.serve(w, r, func(ctx context.Context, body []byte) ([]byte, error) { return p.answer(ctx, body, r) })
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -179,13 +179,17 @@ func (p *promising) serve(w http.ResponseWriter, r *http.Request, answer func(ct
 }
 
 // answer decodes a message, executes it and encodes the answer.
-func (p *promising) answer(body []byte, r *http.Request) ([]byte, error) {
+func (p *promising) answer(ctx context.Context, body []byte, r *http.Request) ([]byte, error) {
 	var req floorRequest
 	if err := json.Unmarshal(body, &req); err != nil {
 		return nil, err
 	}
 	if p.level >= counted {
-		defer p.enter(p.series[Echo], req.Method, req.Params.Name, len(body), r)()
+		leave, err := p.enter(ctx, p.series[Echo], req.Method, req.Params.Name, len(body), r)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
 	}
 	answer, err := p.handle(&req, func(any) error { return errors.New("a promising server reports nothing") })
 	if err != nil {
@@ -194,9 +198,13 @@ func (p *promising) answer(body []byte, r *http.Request) ([]byte, error) {
 	return json.Marshal(answer)
 }
 
-// enter registers a call, and returns a function for its end.
-func (p *promising) enter(counts *series, method, tool string, size int, r *http.Request) (leave func()) {
-	p.slots <- struct{}{}
+// enter registers a call when it has a slot, and returns a function for its end.
+func (p *promising) enter(ctx context.Context, counts *series, method, tool string, size int, r *http.Request) (leave func(), err error) {
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	call := &liveCall{method: method, tool: tool, remote: r.RemoteAddr, since: time.Now()}
 	p.mu.Lock()
 	p.last++
@@ -212,5 +220,5 @@ func (p *promising) enter(counts *series, method, tool string, size int, r *http
 		delete(p.live, n)
 		p.mu.Unlock()
 		<-p.slots
-	}
+	}, nil
 }

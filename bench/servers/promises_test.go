@@ -19,21 +19,23 @@ const (
 	promisedCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + promisedMeta + `,"name":"echo","arguments":{"text":"x"}}}`
 )
 
-// promised returns a request that every server answers.
-func promised(t *testing.T, url, body string) *http.Request {
+// modernHeaders are those of promisedCall.
+var modernHeaders = map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": Echo}
+
+// post returns a request with a message, and with some headers.
+func post(t *testing.T, url, body string, headers map[string]string) *http.Request {
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
 	require.NoError(t, err)
-	for name, value := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-		"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": Echo,
-	} {
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	for name, value := range headers {
 		r.Header.Set(name, value)
 	}
 	return r
 }
 
-// answered sends a request and returns the status and the body of its answer.
-func answered(t *testing.T, r *http.Request) (int, string, http.Header) {
+// do sends a request and returns its answer.
+func do(t *testing.T, r *http.Request) (int, string, http.Header) {
 	answer, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)
 	defer answer.Body.Close()
@@ -50,7 +52,7 @@ func TestServerWithPromisesKeepsThem(t *testing.T) {
 			require.NoError(t, err)
 			listener := httptest.NewServer(s.Modern)
 			defer listener.Close()
-			_, body, _ := answered(t, promised(t, listener.URL, promisedCall))
+			_, body, _ := do(t, post(t, listener.URL, promisedCall, modernHeaders))
 			require.Equal(t, `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"bench","version":"1"}},`+
 				`"content":[{"type":"text","text":"x"}]}}`, body)
 			p, ok := s.Modern.(*promising)
@@ -71,7 +73,7 @@ func TestDisconnectDoesNotWaitForTheHandler(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	r := httptest.NewRequestWithContext(gone, http.MethodPost, "/", strings.NewReader(promisedCall))
-	_, err := s.serve(httptest.NewRecorder(), r, func(_ context.Context, body []byte) ([]byte, error) { return s.answer(body, r) })
+	_, err := s.serve(httptest.NewRecorder(), r, func(ctx context.Context, body []byte) ([]byte, error) { return s.answer(ctx, body, r) })
 	require.ErrorIs(t, err, errGone)
 	<-s.slots
 }
@@ -81,6 +83,6 @@ func TestPanicAffectsNoOtherCall(t *testing.T) {
 	s := newPromising(3, counted).Modern.(*promising)
 	s.live = nil // the handler panics
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(promisedCall))
-	_, err := s.serve(httptest.NewRecorder(), r, func(_ context.Context, body []byte) ([]byte, error) { return s.answer(body, r) })
+	_, err := s.serve(httptest.NewRecorder(), r, func(ctx context.Context, body []byte) ([]byte, error) { return s.answer(ctx, body, r) })
 	require.ErrorContains(t, err, "internal error")
 }

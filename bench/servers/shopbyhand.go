@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // A shopByHand speaks just enough of the protocol for a legacy client. It keeps no sessions: the
@@ -68,33 +66,6 @@ func newShopByHand(int) (Server, error) {
 	}
 	s := &shopByHand{newShop(), tools}
 	return Server{Modern: s, Legacy: s, Close: s.close}, nil
-}
-
-// newShopComplete makes the shop of a server that is written by hand and keeps all promises.
-func newShopComplete(int) (Server, error) {
-	s := newShop()
-	c, err := newComplete(map[string]completeTool{
-		Search:   structuredByHand(s.search, "category", "max_price", "limit"),
-		Cart:     structuredByHand(s.cart, "user"),
-		Checkout: structuredByHand(s.checkout, "user", "items"),
-	}, shopTools())
-	return Server{Modern: c, Legacy: c, Close: s.close}, err
-}
-
-// structuredByHand makes a tool of a function whose result is structured, and has a text.
-func structuredByHand[In, Out any](do func(context.Context, In) (Out, error), required ...string) completeTool {
-	return func(ctx context.Context, arguments jsontext.Value) (result completeCallResult, err error) {
-		in, err := checkedInput[In](arguments, required...)
-		if err != nil {
-			return result, err
-		}
-		out, err := do(ctx, in)
-		if err != nil {
-			return result, err
-		}
-		data, err := json.Marshal(out)
-		return completeCallResult{Content: []floorContent{{"text", string(data)}}, StructuredContent: data}, err
-	}
 }
 
 func (s *shopByHand) ServeHTTP(w http.ResponseWriter, r *http.Request) {
