@@ -30,7 +30,7 @@ type adminBounds struct {
 // ServeHTTP implements http.Handler.
 func (b *adminBounds) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff") // pages show what clients have sent
-	out := newBoundedWriter(w, b.limits.WriteTimeout, takesLong(r.URL.Path), b.reached)
+	out := newBoundedWriter(w, r, b.limits.WriteTimeout, takesLong(r.URL.Path), b.reached)
 	b.serve(out, r)
 	out.finish()
 }
@@ -94,11 +94,12 @@ const (
 )
 
 // A boundedWriter sets a deadline for an answer, which begins with its first byte. If it is rolling,
-// each piece has a deadline. Deadlines that the handler sets have precedence.
+// each piece has a deadline, and the handler may wait between two pieces. Deadlines that the handler sets have precedence.
 type boundedWriter struct {
 	report.Writer
 	timeout time.Duration
 	rolling bool
+	http2   bool // a deadline that passes resets the answer, also while nothing is written
 	reached func(limit string)
 
 	begun bool // the deadline is set
@@ -106,8 +107,8 @@ type boundedWriter struct {
 	late  bool // a missed deadline was counted
 }
 
-func newBoundedWriter(w http.ResponseWriter, timeout time.Duration, rolling bool, reached func(limit string)) *boundedWriter {
-	return &boundedWriter{Writer: report.Writer{ResponseWriter: w}, timeout: timeout, rolling: rolling, reached: reached}
+func newBoundedWriter(w http.ResponseWriter, r *http.Request, timeout time.Duration, rolling bool, reached func(limit string)) *boundedWriter {
+	return &boundedWriter{Writer: report.Writer{ResponseWriter: w}, timeout: timeout, rolling: rolling, http2: r.ProtoMajor >= 2, reached: reached}
 }
 
 // Write implements io.Writer.
@@ -120,7 +121,7 @@ func (w *boundedWriter) Write(p []byte) (n int, err error) {
 		w.bound()
 		m, err := w.Writer.Write(piece)
 		n += m
-		w.countLate()
+		w.written()
 		if err != nil || n == len(p) {
 			return n, err
 		}
@@ -130,7 +131,7 @@ func (w *boundedWriter) Write(p []byte) (n int, err error) {
 // FlushError is for [http.ResponseController].
 func (w *boundedWriter) FlushError() error {
 	w.bound()
-	defer w.countLate()
+	defer w.written()
 	return w.Writer.FlushError()
 }
 
@@ -151,6 +152,14 @@ func (w *boundedWriter) bound() {
 
 func (w *boundedWriter) deadline() {
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.timeout)) // not every writer supports deadlines
+}
+
+// written is called when the handler goes on.
+func (w *boundedWriter) written() {
+	w.countLate()
+	if w.rolling && w.http2 && !w.own {
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Time{})
+	}
 }
 
 // countLate counts an answer that was not read in time, once.

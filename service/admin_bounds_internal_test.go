@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -359,4 +360,35 @@ func TestAdminHandlersWithDeadlines(t *testing.T) {
 		require.True(t, r.closed(c))
 		end()
 	})
+}
+
+// A handler of the program may wait for longer than a client may take to read, between two pieces of its answer. Over HTTP/2 a
+// deadline resets the answer whenever it passes.
+func TestPausesOfAnAnswerMayBeLongerThanAWrite(t *testing.T) {
+	const timeout = time.Second // a busy machine takes no longer for a write
+	for name, flush := range map[string]bool{"flushed": true, "not flushed": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait
+			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				out := newBoundedWriter(w, r, timeout, true, func(limit string) { t.Errorf("%s is counted", limit) })
+				defer out.finish()
+				_, _ = io.WriteString(out, "one ")
+				if flush {
+					_ = out.FlushError()
+				}
+				time.Sleep(timeout * 5 / 4)
+				_, _ = io.WriteString(out, "two")
+			}))
+			srv.EnableHTTP2 = true
+			srv.StartTLS()
+			defer srv.Close()
+			resp, err := srv.Client().Get(srv.URL)
+			require.NoError(t, err)
+			defer resp.Body.Close()
+			require.Equal(t, 2, resp.ProtoMajor)
+			body, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.Equal(t, "one two", string(body))
+		})
+	}
 }

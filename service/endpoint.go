@@ -118,7 +118,7 @@ func (p *process) bounded(next http.Handler) http.Handler {
 	limits, reached := p.srv.Limits(), p.limitReached
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		boundBody(w, r, limits.MaxFrameBytes, limits.BodyTimeout)
-		out := newBoundedWriter(w, limits.WriteTimeout, true, reached)
+		out := newBoundedWriter(w, r, limits.WriteTimeout, true, reached)
 		next.ServeHTTP(out, r)
 		out.finish()
 	})
