@@ -102,13 +102,17 @@ type boundedWriter struct {
 	http2   bool // a deadline that passes resets the answer, also while nothing is written
 	reached func(limit string)
 
-	begun bool // the deadline is set
+	begun bool // a deadline was set
 	own   bool // the handler sets deadlines
 	late  bool // a missed deadline was counted
 }
 
 func newBoundedWriter(w http.ResponseWriter, r *http.Request, timeout time.Duration, rolling bool, reached func(limit string)) *boundedWriter {
-	return &boundedWriter{Writer: report.Writer{ResponseWriter: w}, timeout: timeout, rolling: rolling, http2: r.ProtoMajor >= 2, reached: reached}
+	out := &boundedWriter{Writer: report.Writer{ResponseWriter: w}, timeout: timeout, rolling: rolling, http2: r.ProtoMajor >= 2, reached: reached}
+	if out.http2 {
+		out.noDeadline() // the server's would end an answer that begins late, such as a profile
+	}
+	return out
 }
 
 // Write implements io.Writer.
@@ -158,8 +162,12 @@ func (w *boundedWriter) deadline() {
 func (w *boundedWriter) written() {
 	w.countLate()
 	if w.rolling && w.http2 && !w.own {
-		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Time{})
+		w.noDeadline()
 	}
+}
+
+func (w *boundedWriter) noDeadline() {
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Time{})
 }
 
 // countLate counts an answer that was not read in time, once.

@@ -362,24 +362,27 @@ func TestAdminHandlersWithDeadlines(t *testing.T) {
 	})
 }
 
-// A handler of the program may wait for longer than a client may take to read, between two pieces of its answer. Over HTTP/2 a
+// A handler may wait for longer than a client may take to read, before its answer and between two pieces of it. Over HTTP/2 a
 // deadline resets the answer whenever it passes.
 func TestPausesOfAnAnswerMayBeLongerThanAWrite(t *testing.T) {
-	const timeout = time.Second // a busy machine takes no longer for a write
-	for name, flush := range map[string]bool{"flushed": true, "not flushed": false} {
+	const timeout = 2 * time.Second // a busy machine takes no longer for a write
+	pause := func(*boundedWriter) { time.Sleep(timeout * 5 / 4) }
+	for name, tt := range map[string]struct{ before, between func(*boundedWriter) }{
+		"before":            {pause, func(*boundedWriter) {}},
+		"after a flush":     {func(*boundedWriter) {}, func(w *boundedWriter) { _ = w.FlushError(); pause(w) }},
+		"without any flush": {func(*boundedWriter) {}, pause},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they wait
 			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				out := newBoundedWriter(w, r, timeout, true, func(limit string) { t.Errorf("%s is counted", limit) })
 				defer out.finish()
+				tt.before(out)
 				_, _ = io.WriteString(out, "one ")
-				if flush {
-					_ = out.FlushError()
-				}
-				time.Sleep(timeout * 5 / 4)
+				tt.between(out)
 				_, _ = io.WriteString(out, "two")
 			}))
-			srv.EnableHTTP2 = true
+			srv.EnableHTTP2, srv.Config.WriteTimeout = true, timeout
 			srv.StartTLS()
 			defer srv.Close()
 			resp, err := srv.Client().Get(srv.URL)

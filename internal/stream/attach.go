@@ -60,8 +60,8 @@ func (x *Exchange) Pump(sink Sink, replay func() error) error {
 func (x *Exchange) Replay(sink Sink, events []*Message) error {
 	x.busy = time.Now()
 	err := x.stream.replay(sink, events)
+	x.stream.look(sink)
 	if err != nil {
-		x.stream.look(sink)
 		return x.stream.lose(nil, false, err)
 	}
 	return nil
@@ -84,6 +84,7 @@ func (x *Exchange) Await(sink Sink, news, over <-chan struct{}, until time.Time)
 	}
 	timer := time.NewTimer(until.Sub(now))
 	defer timer.Stop()
+	st.rest(sink)
 	select {
 	case <-news:
 	case <-over:

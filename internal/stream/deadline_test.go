@@ -13,6 +13,7 @@ import (
 // A limitedSink notes how much time each write had.
 type limitedSink struct {
 	recordingSink
+	resets   bool
 	deadline time.Time
 	set      int // how often
 	left     []time.Duration
@@ -24,19 +25,27 @@ func (k *limitedSink) Write(m *Message) error {
 }
 
 func (k *limitedSink) SetWriteDeadline(at time.Time) { k.deadline, k.set = at, k.set+1 }
+func (k *limitedSink) ResetsWhenIdle() bool          { return k.resets }
 
-// Writes that follow each other quickly share a deadline, and each has nine tenths of the time at least. The bound of an
-// end holds at once, and another sink gets a deadline of its own.
-func TestFrequentWritesShareTheirDeadline(t *testing.T) {
+// limited runs a test with a stream that writes to a sink.
+func limited(t *testing.T, sink *limitedSink, test func(st *Stream, timeout time.Duration, write func())) {
 	synctest.Test(t, func(t *testing.T) {
-		st, sink := newTestStream(Config{Loss: LossFails}), new(limitedSink)
-		timeout := st.host.Limits.WriteTimeout
+		st := newTestStream(Config{Loss: LossFails})
 		written := make(chan error)
 		go func() { written <- st.Pump(sink) }()
-		write := func() {
+		test(st, st.host.Limits.WriteTimeout, func() {
 			require.NoError(t, st.Notify(t.Context(), &Message{Kind: Notification, Frame: []byte("x"), Delivery: new(fate)}, time.Second))
 			synctest.Wait()
-		}
+		})
+		st.Fail(mcp.DropBrokenPeer)
+		require.Error(t, <-written)
+	})
+}
+
+// Writes that follow each other quickly share a deadline, and each has nine tenths of the time at least.
+func TestFrequentWritesShareTheirDeadline(t *testing.T) {
+	sink := new(limitedSink)
+	limited(t, sink, func(_ *Stream, timeout time.Duration, write func()) {
 		for range 100 {
 			write()
 			time.Sleep(timeout / 50)
@@ -47,18 +56,36 @@ func TestFrequentWritesShareTheirDeadline(t *testing.T) {
 			require.Greater(t, left, timeout*9/10)
 			require.LessOrEqual(t, left, timeout)
 		}
-		sink.left = nil
-		write()
-		st.Hurry(time.Now().Add(time.Second))
-		write()
-		require.Equal(t, time.Second, sink.left[1])
-
-		other := new(limitedSink)
-		st.mu.Lock()
-		st.limitWrite(other, time.Now())
-		st.mu.Unlock()
-		require.Equal(t, 1, other.set)
-		st.Fail(mcp.DropBrokenPeer)
-		require.Error(t, <-written)
 	})
+}
+
+// A write that has little time has all of it, whatever the deadline of the write before it was.
+func TestHurriedWriteHasAllOfItsTime(t *testing.T) {
+	for pause := range 40 {
+		sink := new(limitedSink)
+		limited(t, sink, func(st *Stream, timeout time.Duration, write func()) {
+			write()
+			time.Sleep(timeout * time.Duration(pause) / 30)
+			bound := time.Now().Add(time.Second)
+			st.Hurry(bound)
+			write()
+			require.LessOrEqual(t, sink.left[1], time.Second)
+			require.Greater(t, sink.left[1], time.Second*9/10, "%d thirtieths after the write before", pause)
+		})
+	}
+}
+
+// A sink whose deadline takes effect while nothing is written has none then.
+func TestIdleSinkHasNoDeadline(t *testing.T) {
+	for _, resets := range []bool{false, true} {
+		sink := &limitedSink{resets: resets}
+		limited(t, sink, func(_ *Stream, timeout time.Duration, write func()) {
+			for range 3 {
+				write()
+				require.Equal(t, resets, sink.deadline.IsZero())
+				time.Sleep(2 * timeout)
+			}
+			require.Equal(t, []time.Duration{timeout, timeout, timeout}, sink.left)
+		})
+	}
 }

@@ -27,10 +27,10 @@ type Watcher interface {
 	Gone() context.Context
 }
 
-// A RestlessSink is a [Sink] whose write deadline also takes effect when it passes while nothing is written.
-type RestlessSink interface {
-	// Restless reports whether that is so.
-	Restless() bool
+// An IdleResetter is a [Sink] whose exchange may end when the write deadline passes while nothing is written.
+type IdleResetter interface {
+	// ResetsWhenIdle reports whether that is so.
+	ResetsWhenIdle() bool
 }
 
 // An EventStreamer is a [Sink] that can become an event stream. Only the stream's

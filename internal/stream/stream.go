@@ -227,7 +227,7 @@ type wire struct {
 	late    bool // the deadline of a write had passed when its exchange was lost
 	// deadline is that of the last write, end the upper bound of every write, zero for none.
 	deadline, end time.Time
-	limited       Sink // at which deadline is in force; nil for none
+	limited       Sink // at which deadline is in force; nil if there is none, or another one
 }
 
 // exchanges tells which exchange reads a stream, and who writes it. A stream has one writer at

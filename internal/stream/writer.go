@@ -91,16 +91,9 @@ func (st *Stream) serve(sink Sink, watch *watch) error {
 func (st *Stream) look(sink Sink) {
 	s, ok := sink.(EventStreamer)
 	events := ok && s.EventStream()
-	r, ok := sink.(RestlessSink)
-	restless := ok && r.Restless()
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	w := &st.wire
-	w.writing, w.events = false, events
-	if restless && w.limited == sink {
-		w.limited = nil
-		sink.SetWriteDeadline(time.Time{})
-	}
+	st.wire.writing, st.wire.events = false, events
 }
 
 // await waits for something to write, and meanwhile, unless it comes quickly, keeps the
@@ -116,6 +109,7 @@ func (st *Stream) await(sink Sink, idle KeepAliver, watch *watch) error {
 		defer timer.Stop()
 		tick = timer.C
 	}
+	st.rest(sink)
 	select {
 	case <-st.wake:
 		return nil
@@ -127,6 +121,7 @@ func (st *Stream) await(sink Sink, idle KeepAliver, watch *watch) error {
 		err := idle.KeepAlive()
 		st.look(sink)
 		if err == nil && st.wire.events {
+			st.bound(sink, time.Now())
 			err = st.prime(sink)
 			st.look(sink)
 		}

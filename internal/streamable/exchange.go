@@ -147,11 +147,8 @@ func (x *exchange) answerTo(stream *stream.Stream, era mcp.Era, opened *session.
 	sink := x.sink(era)
 	sink.opened = opened
 	sink.streams = sink.streams && !stream.TakesAnswersOnly()
-	switch { // replace the server's deadline, see slowAfter
-	case x.slowBody && sink.http2:
-		sink.SetWriteDeadline(time.Time{}) // any other one would end an answer that takes longer
-	case x.slowBody:
-		sink.SetWriteDeadline(time.Now().Add(x.core.Limits().WriteTimeout))
+	if x.slowBody && !sink.http2 {
+		sink.SetWriteDeadline(time.Now().Add(x.core.Limits().WriteTimeout)) // replaces the server's, see slowAfter
 	}
 	return sink
 }
@@ -171,6 +168,9 @@ func (x *exchange) responded(sink *httpSink, stream *stream.Stream, err error) {
 func (x *exchange) sink(era mcp.Era) *httpSink {
 	x.out = httpSink{
 		endpoint: x.Endpoint, w: x.w, rc: &x.rc, lost: x.r.Context(), era: era, json: x.json, streams: x.events, http2: x.r.ProtoMajor >= 2,
+	}
+	if x.out.http2 {
+		x.out.SetWriteDeadline(time.Time{}) // the server's would end an answer that takes longer
 	}
 	return &x.out
 }

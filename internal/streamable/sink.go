@@ -195,8 +195,8 @@ func (k *httpSink) failed(err error) error {
 // Gone implements stream.Watcher.
 func (k *httpSink) Gone() context.Context { return k.lost }
 
-// Restless implements [stream.RestlessSink]: over HTTP/2 net/http resets a response when its write deadline passes.
-func (k *httpSink) Restless() bool { return k.http2 }
+// ResetsWhenIdle implements [stream.IdleResetter]: over HTTP/2 net/http resets a response when its write deadline passes.
+func (k *httpSink) ResetsWhenIdle() bool { return k.http2 }
 
 // EventStream implements stream.EventStreamer.
 func (k *httpSink) EventStream() bool { return k.events }
