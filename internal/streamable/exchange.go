@@ -170,7 +170,9 @@ func (x *exchange) sink(era mcp.Era) *httpSink {
 		endpoint: x.Endpoint, w: x.w, rc: &x.rc, lost: x.r.Context(), era: era, json: x.json, streams: x.events, http2: x.r.ProtoMajor >= 2,
 	}
 	if x.out.http2 {
-		x.out.SetWriteDeadline(time.Time{}) // the server's would end an answer that takes longer
+		if server, ok := x.r.Context().Value(http.ServerContextKey).(*http.Server); ok && server.WriteTimeout > 0 {
+			x.out.SetWriteDeadline(time.Time{}) // the server's would end an answer that takes longer
+		}
 	}
 	return &x.out
 }
