@@ -19,7 +19,8 @@ import (
 // TestReplicaMutantsApply fails when the code has moved away from a mutant: bring it along.
 func TestReplicaMutantsApply(t *testing.T) { mutanttest.Apply(t, mutanttest.Read(t)) }
 
-// TestReplicaMutants shows that the model of replicas notices one mutant; with VITRINE_MUTANTS=all (make mutants) all of them.
+// TestReplicaMutants shows that the model of replicas notices one mutant; with VITRINE_MUTANTS=all (make mutants) all of them. A
+// mutant that the model reaches too seldom names the test that notices it.
 func TestReplicaMutants(t *testing.T) {
 	mutants := mutanttest.Read(t)
 	if os.Getenv("VITRINE_MUTANTS") != "all" {
@@ -43,9 +44,16 @@ var (
 	failedWhy  = regexp.MustCompile(`(?m)^\s+(?:Messages|Error):\s+(.*)$`)
 )
 
-// noticeMutant runs the model with a mutant, which must fail. It returns the seed, how long that took, and the message.
+// noticeMutant runs the model with a mutant, which must fail. It returns the seed, how long that took, and the message; for a mutant
+// that names a test only the name.
 func noticeMutant(t *testing.T, m *mutanttest.Mutant) (seed, took, why string) {
 	t.Helper()
+	if m.Test != "" {
+		out, err := exec.Command(mutanttest.Compile(t, m), "-test.run", "^"+m.Test+"$", "-test.timeout", "10m").CombinedOutput()
+		require.Error(t, err, "%s does not notice %s", m.Test, m.Name)
+		require.Contains(t, string(out), "--- FAIL: "+m.Test)
+		return "", "", m.Test
+	}
 	out, err := exec.Command(mutanttest.Compile(t, m), "-test.run", "^TestReplicasModel$", "-test.timeout", "10m", "-replicas", "3m").CombinedOutput()
 	require.Error(t, err, "the model does not notice %s", m.Name)
 	var exit *exec.ExitError

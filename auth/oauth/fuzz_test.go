@@ -86,7 +86,7 @@ func FuzzIssuerMetadata(f *testing.F) {
 		rs := newServer(t, issuer, nil)
 		_ = rs.Check(context.Background())
 		if _, err := rs.Authenticate(context.Background(), token); err == nil {
-			var said map[string]any // by another decoder, in which names of maps are what is there
+			var said map[string]any // by another decoder, which does not change the names in a map
 			require.NoError(t, json.Unmarshal(metadata, &said))
 			require.Equal(t, issuerName, said["issuer"])
 		}

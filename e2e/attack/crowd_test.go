@@ -263,6 +263,6 @@ func (c compared) inTime(t *testing.T, when string) {
 func (c compared) quietInTime(t *testing.T, when string) {
 	t.Helper()
 	if p90 := percentile(c.attacked.Quiet, 90); p90 > maxDelay*c.floor() {
-		t.Errorf("%s one who asks once a second waits %v for one of ten calls, and the 99th percentile of a calm server is %v", when, p90, c.calm.percentile(99))
+		t.Errorf("%s the 90th percentile of a caller that asks once a second is %v, and the 99th percentile of a calm server %v", when, p90, c.calm.percentile(99))
 	}
 }

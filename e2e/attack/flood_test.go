@@ -45,7 +45,7 @@ const (
 	workSlots = 64
 )
 
-// Each flood meets ten callers who ask at a tenth of what the server can do, and one who asks once a second. What is not a matter
+// Each flood meets ten callers who ask at a tenth of what the server can do, and a caller that asks once a second. What is not a matter
 // of the clock holds in every run: answers are right, every request is accounted for, memory has
 // its bound, nothing of the attackers is left when they have gone, and all is served then. With
 // -long the others are also served in time, during the flood and a second after its end.
