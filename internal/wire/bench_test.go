@@ -22,6 +22,8 @@ const tracedCall = `{"jsonrpc":"2.0","id":"7f3a","method":"tools/call","params":
 func BenchmarkDecode(b *testing.B) {
 	large := []byte(`{"jsonrpc":"2.0","id":42,"method":"tools/call","params":{"name":"echo","arguments":{"rows":[` +
 		string(bytes.Repeat([]byte(`{"id":12345,"name":"some text here","tags":["a","b"]},`), 20000)) + `null]}}}`)
+	text := []byte(`{"jsonrpc":"2.0","id":42,"method":"tools/call","params":{"name":"echo","arguments":{"text":"` +
+		string(bytes.Repeat([]byte("abcdefgh"), 1<<17)) + `"}}}`)
 	for _, bm := range []struct {
 		name  string
 		frame []byte
@@ -31,6 +33,7 @@ func BenchmarkDecode(b *testing.B) {
 		{"ping", []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)},
 		{"notjson", []byte(`{"jsonrpc":"2.0",`)},
 		{"rows1MB", large},
+		{"text1MB", text},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			b.SetBytes(int64(len(bm.frame)))

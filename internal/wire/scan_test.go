@@ -2,10 +2,8 @@ package wire
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"maps"
-	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -191,27 +189,27 @@ func TestScannerDepth(t *testing.T) {
 	}
 }
 
-func TestSpecials(t *testing.T) {
+func TestPlainTextEndsAtTheFirstSpecialByte(t *testing.T) {
 	special := func(c byte, notASCII uint64) bool {
 		return c < ' ' || c == '"' || c == '\\' || c >= 0x80 && notASCII != 0
 	}
+	const length = longRun + 32 + 8 + 3 // a pass of each loop
 	for _, notASCII := range []uint64{highBits, 0} {
 		for c := range 256 {
 			for above := range 256 {
-				for at := range 8 {
-					word := []byte("xxxxxxxx")
-					word[at] = byte(c)
-					if at < 7 {
-						word[at+1] = byte(above)
+				text := bytes.Repeat([]byte{'x'}, length+1)
+				for at := range length {
+					text[at], text[at+1] = byte(c), byte(above)
+					want := length
+					if end := slices.IndexFunc(text[at:length], func(c byte) bool { return special(c, notASCII) }); end >= 0 {
+						want = at + end
 					}
-					want := slices.IndexFunc(word, func(c byte) bool { return special(c, notASCII) })
-					got := -1
-					if m := specials(binary.LittleEndian.Uint64(word), notASCII); m != 0 {
-						got = bits.TrailingZeros64(m) / 8
+					for start := range min(at, 2) + 1 {
+						if got := plain(text[:length], start, notASCII); got != want {
+							t.Fatalf("%q from %d: %d, want %d", text[:length], start, got, want)
+						}
 					}
-					if got != want {
-						t.Fatalf("%q: %d, want %d", word, got, want)
-					}
+					text[at] = 'x'
 				}
 			}
 		}
