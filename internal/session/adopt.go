@@ -9,23 +9,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// SealSessions seals the ids of legacy HTTP sessions. Then a session is in its id: any server with the
-// same keys serves it, also after a restart, and what a server has of it is only a local object. The
-// cap of sessions, the idle time and the time for the handshake end that object, and not the session.
-// adopted is called with each session that is opened from its id: its handshake has taken place, perhaps
-// in another process. SealSessions must be called before the first message.
-func (c *Core) SealSessions(ring seal.Ring, adopted func(*Session)) {
-	c.adopted = adopted
-	c.ids.Store(&ring)
-}
-
-// ReplaceKeys replaces the keys of [Core.SealSessions]. It may be called at any time. Sessions whose ids no
-// key opens any more are unknown from now on, also those that this server has an object of.
-func (c *Core) ReplaceKeys(ring seal.Ring) { c.ids.Store(&ring) }
-
-// SealsSessions reports whether the ids of sessions are sealed.
-func (c *Core) SealsSessions() bool { return c.ids.Load() != nil }
-
 // HandOut returns the Mcp-Session-Id of a session whose initialize has succeeded. From now on messages
 // find the session. It is "" if the session has ended.
 func (s *Session) HandOut() string {
@@ -168,22 +151,4 @@ func (c *Core) adoptAs(id string, conn *Conn, d *sealedID) (*Session, mcp.Reject
 	c.adopted(s)
 	_ = s.apply(shared)
 	return s, "", nil
-}
-
-// rememberDeleted keeps a session, that its client or an operator ends, from being opened from its id again.
-func (c *Core) rememberDeleted(s *Session) {
-	if c.SealsSessions() && c.deleted.add(s.id, s.caller.Fingerprint(), time.Now(), s.ends, c.limits.MaxDeletedSessions) {
-		c.ledger.limitReached(limits.NameDeletedSessions)
-	}
-}
-
-// presumeReady takes the handshake of a session with a sealed id as done, because its client uses it:
-// notifications/initialized may have gone to another replica.
-func (s *Session) presumeReady() {
-	presume := false
-	s.update(func(st *state) { presume = !st.ready && st.peer != nil && s.sealed() })
-	if presume {
-		s.Initialized()
-		s.core.adopted(s)
-	}
 }

@@ -35,6 +35,3 @@ func (r *Request) cancelPhase() int {
 	}
 	return cancelRunning
 }
-
-// cancelPhase implements [Work]: a task runs until it returns.
-func (*Detached) cancelPhase() int { return cancelRunning }

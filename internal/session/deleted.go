@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"sync"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/limits"
 )
 
 // deleted remembers the sessions with sealed ids that have been deleted, until their ids end. Without
@@ -139,3 +141,10 @@ type mostDeletions struct{}
 func (mostDeletions) before(a, b *deletions) bool { return len(a.ids) > len(b.ids) }
 
 func (mostDeletions) position(of *deletions) *int { return &of.position }
+
+// rememberDeleted keeps a session, that its client or an operator ends, from being opened from its id again.
+func (c *Core) rememberDeleted(s *Session) {
+	if c.SealsSessions() && c.deleted.add(s.id, s.caller.Fingerprint(), time.Now(), s.ends, c.limits.MaxDeletedSessions) {
+		c.ledger.limitReached(limits.NameDeletedSessions)
+	}
+}

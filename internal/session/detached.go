@@ -238,3 +238,6 @@ func (d *Detached) LogAttrs() []any {
 	attrs = appendText(appendText(attrs, "client", d.client), "client_version", d.version)
 	return appendText(attrs, "principal", logline.Printable(d.Principal.String(), maxClientText))
 }
+
+// cancelPhase implements [Work]: a task runs until it returns.
+func (*Detached) cancelPhase() int { return cancelRunning }

@@ -15,50 +15,6 @@ import (
 // This file is about sessions with sealed ids that other replicas serve, too: a request lives where it
 // has arrived, and what concerns it may arrive elsewhere.
 
-// Elsewhere reaches the other replicas. Its methods are safe for concurrent use. State and Change wait for
-// the store, with a deadline of their own. After a failure of one of them [Core.ShareAgain] is called.
-type Elsewhere interface {
-	// Replica is a random name of this process: letters and digits.
-	Replica() string
-	// Send sends a signal about a session to the others, and reports whether it is on its way.
-	Send(caller share.Key, m Signal) bool
-	// Deliver is Send, and waits for the store. Otherwise tried reports whether the signal may be on its way
-	// all the same.
-	Deliver(caller share.Key, m Signal) (sent, tried bool)
-	// State returns what the replicas share of a session; the zero value if that is nothing.
-	State(ctx context.Context, session string) (SharedState, error)
-	// Change changes it, tells the others, and returns the new one.
-	Change(ctx context.Context, session string, ends time.Time, change func(*SharedState)) (SharedState, error)
-	// Forget has the store forget what the replicas share of it. If that fails, the store does so at its end.
-	Forget(ctx context.Context, session string)
-}
-
-// A Signal tells another replica of what has arrived here. Exactly one of its kinds is set.
-type Signal struct {
-	// Session is the inner id of a session.
-	Session string `json:"session"`
-	// Through is where what follows has arrived. It may be nil.
-	Through *Through `json:"through,omitempty"`
-	// Cancel is the key of the id of a request that its client has cancelled, Reason what it said.
-	Cancel string `json:"cancel,omitempty"`
-	Reason string `json:"reason,omitempty"`
-	// Answer is the answer to the request with an id that the replica To has sent.
-	To     string          `json:"to,omitempty"`
-	Answer *ElsewhereReply `json:"answer,omitempty"`
-	// Stream is about a stream that the replica To writes.
-	Stream *resume.Signal `json:"stream,omitempty"`
-	// Own is a message for the session's own stream, which the replica To has. Fate is what became of it.
-	Own  *OwnMessage `json:"own,omitempty"`
-	Fate *OwnFate    `json:"fate,omitempty"`
-}
-
-// An ElsewhereReply is the answer of a client to a request of ours.
-type ElsewhereReply struct {
-	ID     string `json:"id"`
-	Result []byte `json:"result,omitempty"`
-	Error  []byte `json:"error,omitempty"`
-}
-
 // ServeElsewhere has the sessions with sealed ids served by several replicas. changed is called with each
 // state that a session of this process has got from another one. It must be called before the first
 // message.
@@ -94,9 +50,6 @@ func (s *Session) answerElsewhere(in *Inbound) bool {
 			Session: s.id, Through: s.core.through(in.Values), To: replica, Answer: &ElsewhereReply{id, in.Result, in.Error},
 		})
 }
-
-// sealed reports whether the session is in its id.
-func (s *Session) sealed() bool { return s.object != "" }
 
 // Arrived takes a signal of another replica, and reports whether it has found what it is about.
 func (c *Core) Arrived(m Signal) bool {

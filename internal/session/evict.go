@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/share"
-	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
 // evictions knows which legacy HTTP session is to be evicted when another one needs its place:
@@ -214,21 +213,6 @@ func (e *evictions) isCurrent(s *Session, st *state) bool {
 		e.list(s, st.ready, st.quietAt)
 	}
 	return current
-}
-
-// evict removes an idle session, so that a newcomer may have its place; false if there is none
-// that it may replace.
-func (c *Core) evict(newcomer *Session) bool {
-	for {
-		victim, current := c.evictions.next(newcomer), false
-		if victim == nil {
-			return false
-		}
-		victim.update(func(st *state) { current = c.evictions.isCurrent(victim, st) })
-		if current && victim.endIdle(mcp.CauseSessionEvicted) {
-			return true
-		}
-	}
 }
 
 // longestIdle orders the sessions of one caller: the one that has been idle longest comes first.

@@ -53,11 +53,6 @@ func StreamEnds() []string {
 	}
 }
 
-// ExchangeEnded reports the end of an exchange to the observer.
-func (c *Core) ExchangeEnded(e *ExchangeEnd) {
-	c.tell("ExchangeEnded", func(o Observer) { o.ExchangeEnded(e) })
-}
-
 // StreamEndOf returns why a stream has ended that has failed for a reason.
 func StreamEndOf(reason mcp.DropReason) string {
 	switch reason {

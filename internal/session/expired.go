@@ -13,16 +13,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// An ExpiredAnswer describes a stored answer that no client can fetch any more. Texts of the client are
-// fit to print.
-type ExpiredAnswer struct {
-	Context                                   context.Context // with the span of its request, see [Observer.Stored]
-	Method, Target, ID                        string
-	Session, Client, ClientVersion, Principal string
-	Reason                                    mcp.ExpireReason
-	StoredAt, ExpiredAt                       time.Time
-}
-
 // A storedAnswer is an answer that is in the event store. It does not keep the request, because a client has
 // long to come for its answer.
 type storedAnswer struct {
@@ -47,10 +37,6 @@ func (r *Request) noteStored() {
 	r.logStored()
 	r.stream.Log().(*resume.Log).NoteUnread(r.reply.EventID, a)
 }
-
-// maxStoredLines bounds the log lines of a second about stored answers, and about lost ones, for each session and
-// reason.
-const maxStoredLines = 32
 
 // answersExpired counts, logs and lists stored answers that no client can fetch any more, and tells the
 // observer of them. They still count as stored: the fate of an answer is decided once. An answer that ends

@@ -139,3 +139,23 @@ func (s *Session) idleUntil() time.Time {
 	}
 	return s.opened.Add(s.core.limits.InitializeTimeout)
 }
+
+// endIdle ends the session if it is idle, and has been for long enough unless it is
+// evicted. The check and the end are one step, so that a request which was accepted
+// never finds its session gone.
+func (s *Session) endIdle(cause mcp.Cause) (ended bool) {
+	s.update(func(st *state) {
+		if cause == mcp.CauseSessionIdle {
+			st.due = time.Time{} // which has come
+			st.over = st.over || s.sealed() && !time.Now().Before(s.ends)
+		}
+		ended = st.idle() && (cause == mcp.CauseSessionEvicted || !time.Now().Before(s.idleUntil()))
+		if ended {
+			st.phase, st.cause = sessionEnding, cause
+		}
+	})
+	if ended {
+		s.end(cause, mcp.DropSessionGone)
+	}
+	return ended
+}

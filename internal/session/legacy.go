@@ -94,6 +94,21 @@ func (c *Core) open(s *Session) (mcp.RejectReason, *mcp.Error) {
 	return "", nil
 }
 
+// evict removes an idle session, so that a newcomer may have its place; false if there is none
+// that it may replace.
+func (c *Core) evict(newcomer *Session) bool {
+	for {
+		victim, current := c.evictions.next(newcomer), false
+		if victim == nil {
+			return false
+		}
+		victim.update(func(st *state) { current = c.evictions.isCurrent(victim, st) })
+		if current && victim.endIdle(mcp.CauseSessionEvicted) {
+			return true
+		}
+	}
+}
+
 // Session returns the legacy HTTP session with an id for a message over a connection, or nil. The
 // session of another principal counts as unknown: a stolen id is of no use. That is counted and
 // logged.
@@ -122,26 +137,6 @@ func (c *Core) PeerOf(id string, principal *auth.Principal) *Peer {
 		return nil
 	}
 	return s.Peer()
-}
-
-// endIdle ends the session if it is idle, and has been for long enough unless it is
-// evicted. The check and the end are one step, so that a request which was accepted
-// never finds its session gone.
-func (s *Session) endIdle(cause mcp.Cause) (ended bool) {
-	s.update(func(st *state) {
-		if cause == mcp.CauseSessionIdle {
-			st.due = time.Time{} // which has come
-			st.over = st.over || s.sealed() && !time.Now().Before(s.ends)
-		}
-		ended = st.idle() && (cause == mcp.CauseSessionEvicted || !time.Now().Before(s.idleUntil()))
-		if ended {
-			st.phase, st.cause = sessionEnding, cause
-		}
-	})
-	if ended {
-		s.end(cause, mcp.DropSessionGone)
-	}
-	return ended
 }
 
 // endStanding ends the session's own stream, or the subscriptions of its byte stream, when the

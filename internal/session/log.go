@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/rates"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -37,6 +38,10 @@ func (c *Core) logDrop(r *Request, reason mcp.DropReason) {
 			append(r.LogAttrs(), "reason", reason, "silenced", silenced)...)
 	}
 }
+
+// maxStoredLines bounds the log lines of a second about stored answers, and about lost ones, for each session and
+// reason.
+const maxStoredLines = 32
 
 // logStored writes the log line of an answer that is in the event store and was not sent.
 func (r *Request) logStored() {
@@ -111,4 +116,45 @@ func appendText(attrs []any, key, value string) []any {
 		return attrs
 	}
 	return append(attrs, key, value)
+}
+
+// logRejected writes the log line of a rejected request. What a rate limit refuses may come often:
+// there is one line at info level for each second and limit, with the address of the caller.
+func (c *Core) logRejected(r *Request, reason mcp.RejectReason, err *mcp.Error) {
+	level, attrs := slog.LevelInfo, append(r.LogAttrs(), "reason", reason)
+	if refusal, ok := mcp.AsRefusal(err); ok {
+		attrs = append(attrs, refusalAttrs(refusal)...)
+		if refusal.Reason == rates.Reason && c.rates.Has(refusal.By) {
+			var silenced slog.Attr
+			level, silenced = c.senderLevel("request.rejected", refusal.By)
+			attrs = append(attrs, silenced)
+			if r.Conn != nil {
+				attrs = appendText(attrs, "remote", r.Conn.RemoteAddr)
+			}
+		}
+	}
+	if data, ok := err.Data.(mcp.ErrorData); ok {
+		attrs = append(appendText(attrs, "limit", data.Limit), logClass(data.Class)...)
+	}
+	c.logger.Log(r.ctx, level, "request.rejected", attrs...)
+}
+
+// refusalAttrs returns what the log says of a refusal: all of it, because only operators read
+// the log.
+func refusalAttrs(r *mcp.Refusal) (attrs []any) {
+	attrs = []any{"refusal", logline.Printable(r.Reason, maxLabelText), "by", logline.Printable(r.By, maxLabelText)}
+	if r.Err != nil {
+		attrs = append(attrs, "error", r.Err)
+	}
+	return attrs
+}
+
+// appendClient appends the fields by which logs name the client; p may be nil.
+func (p *Peer) appendClient(attrs []any) []any {
+	if p == nil {
+		return attrs
+	}
+	name, version := p.clientTexts()
+	attrs = appendText(attrs, "client", name)
+	return appendText(attrs, "client_version", version)
 }

@@ -404,3 +404,12 @@ func (s *Session) outboundID(n int64) mcp.ID {
 	}
 	return mcp.StringID(text)
 }
+
+// takeWaitingCalls returns the calls that wait for a stream, and gives them one.
+func (st *state) takeWaitingCalls(to *stream.Stream) (waitingCalls []*outbound) {
+	waitingCalls, st.waitingCalls = st.waitingCalls, nil
+	for _, o := range waitingCalls {
+		o.stream = to
+	}
+	return waitingCalls
+}

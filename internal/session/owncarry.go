@@ -9,26 +9,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
-// An OwnMessage is a message of another replica for the session's own stream.
-type OwnMessage struct {
-	From   string `json:"from"`   // the replica that has sent it
-	Number uint64 `json:"number"` // which that gave it
-	Method string `json:"method"`
-	Frame  []byte `json:"frame"`
-	Call   bool   `json:"call,omitempty"` // a request, which a client must read to be asked
-}
-
-// An OwnFate is what became of the message with a number.
-type OwnFate struct {
-	Number  uint64         `json:"number"`
-	Stored  bool           `json:"stored,omitempty"`
-	Dropped mcp.DropReason `json:"dropped,omitempty"`
-	// Unwritten: the client has got nothing of what was dropped.
-	Unwritten bool `json:"unwritten,omitempty"`
-	// Gone: the replica has nothing of the session's own stream.
-	Gone bool `json:"gone,omitempty"`
-}
-
 // carry writes a message of another replica to the session's own stream. There is at most one of each replica.
 func (s *Session) carry(m *OwnMessage) {
 	var st *stream.Stream

@@ -12,22 +12,6 @@ import (
 // This file is about where the session's own stream is. A client opens it (GET) at any replica, which tells the
 // others in what they share of the session. A client may have several, at different replicas.
 
-// An OwnStream says that a replica has the session's own stream.
-type OwnStream struct {
-	Replica string `json:"replica"`
-	// Read: the client reads the stream. Otherwise it may resume it, and gets then what was stored meanwhile.
-	Read bool `json:"read,omitempty"`
-}
-
-// maxOwnStreams bounds the own streams that the replicas know of a session: the latest ones.
-const maxOwnStreams = 16
-
-// An ownPlace is a replica with an own stream, by the shared state with a revision. The zero value is none.
-type ownPlace struct {
-	replica  string
-	revision uint64
-}
-
 // isShared reports whether other replicas may have the session's own stream.
 func (s *Session) isShared() bool { return s.core.elsewhere != nil && s.sealed() }
 
@@ -130,26 +114,6 @@ func (s *Session) latest() *Session {
 	return cmp.Or(s.core.inner[s.id], s)
 }
 
-// ownOf returns the index of the own stream of a replica, or -1.
-func (st *SharedState) ownOf(replica string) int {
-	return slices.IndexFunc(st.Streams, func(own OwnStream) bool { return own.Replica == replica })
-}
-
-// othersOwn returns the own streams of other replicas.
-func (st *SharedState) othersOwn(replica string) (all []OwnStream) {
-	for _, own := range st.Streams {
-		if own.Replica != replica {
-			all = append(all, own)
-		}
-	}
-	return all
-}
-
-// removeOwn forgets the own stream of a replica.
-func (st *SharedState) removeOwn(replica string) {
-	st.Streams = slices.DeleteFunc(st.Streams, func(own OwnStream) bool { return own.Replica == replica })
-}
-
 // correctOwn tells the other replicas if a state says something else of this one than what is. A state without
 // room says nothing. An object that was replaced leaves it to the one that counts: the two would not come to an end.
 func (s *Session) correctOwn(shared SharedState) {
@@ -164,18 +128,6 @@ func (s *Session) correctOwn(shared SharedState) {
 	default:
 		s.ownMoved()
 	}
-}
-
-// placeOf returns the other replica with the latest own stream. read asks for one that the client reads.
-func (st *state) placeOf(read bool) ownPlace {
-	shared := st.sharedState()
-	for _, own := range slices.Backward(shared.Streams) {
-		p := ownPlace{own.Replica, shared.Revision}
-		if (own.Read || !read) && !slices.Contains(st.refused, p) {
-			return p
-		}
-	}
-	return ownPlace{}
 }
 
 // refuse notes that a replica did not have the own stream, until there is another state.

@@ -34,16 +34,6 @@ func (c *Core) ClientTooLarge() *mcp.Error {
 // peer; p may be nil.
 func (p *Peer) wantsNullID() bool { return p != nil && !p.Version.AtLeast(mcp.Version20251125) }
 
-// appendClient appends the fields by which logs name the client; p may be nil.
-func (p *Peer) appendClient(attrs []any) []any {
-	if p == nil {
-		return attrs
-	}
-	name, version := p.clientTexts()
-	attrs = appendText(attrs, "client", name)
-	return appendText(attrs, "client_version", version)
-}
-
 // clientTexts returns what the client says of itself, cut and fit to print.
 func (p *Peer) clientTexts() (name, version string) {
 	return logline.Printable(p.Client.Name, maxClientText), logline.Printable(p.Client.Version, maxClientText)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"runtime/debug"
 
-	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/stream"
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -78,26 +77,35 @@ func (s *Session) cancel(ctx context.Context, in *Inbound) (reason mcp.IgnoreRea
 	return reason
 }
 
-// maxReason bounds what is kept of the reason of a cancellation, in bytes.
-const maxReason = 256
-
-// cancelRequest cancels a request on behalf of its client, which gets no answer. Only
-// a legacy HTTP exchange must end with something, so that it gets the terminator
-// -32800, unless it has become an event stream already, which can just end, or the
-// exchange is that of a batch, which ends without an answer when none is left.
-func (s *Session) cancelRequest(r *Request, text string) bool {
-	err := &mcp.CancelError{Cause: mcp.CauseClientCancel, Detail: logline.Printable(text, maxReason)}
-	var won bool
-	if s.stream == nil && r.batch == nil && !r.stream.EndsWithoutAnswer() {
-		won = r.cancelAnswered(err, mcp.NewError(mcp.CodeRequestCancelled, "Request cancelled"))
-	} else if won = r.dropAnswer(err, mcp.DropCancelled); won {
-		r.skipAnswer()
+// response handles the client's answer to an outbound request.
+func (s *Session) response(in *Inbound) {
+	reply, ok := decodeReply(in)
+	reason := mcp.IgnoreMalformed
+	if ok {
+		var o *outbound
+		s.update(func(st *state) {
+			key := in.ID.Key()
+			if o = st.outbound[key]; o != nil {
+				st.removeCall(o, mcp.IgnoreDuplicate)
+				return
+			}
+			reason = mcp.IgnoreUnknownID
+			for _, old := range st.endedCalls {
+				if old.key == key && key != "" {
+					reason = old.late
+				}
+			}
+		})
+		if o != nil || reason == mcp.IgnoreUnknownID && s.answerElsewhere(in) {
+			s.core.ledger.received(receivedResponse)
+			if o != nil {
+				o.end(reply)
+			}
+			return
+		}
 	}
-	if won {
-		s.core.logger.InfoContext(r.ctx, "request.cancelled",
-			append(r.LogAttrs(), "started", r.started(), "cause", err.Cause, "reason", err.Detail)...)
-	}
-	return won
+	s.core.ledger.ignored(receivedResponse, mcp.IgnoredResponse, reason)
+	s.core.logger.Debug("response.ignored", "session", s.LogID(), "id", in.ID.String(), "reason", reason)
 }
 
 // Receive takes the one request of a modern HTTP exchange.
@@ -167,19 +175,6 @@ func (c *Core) notify(in *Inbound, s *Session) {
 		normal = true
 	}()
 	<-handled
-}
-
-// Initialized records the client's notifications/initialized, and sends what has waited
-// for it.
-func (s *Session) Initialized() {
-	var early []*outbound
-	s.update(func(st *state) {
-		st.ready = true
-		early, st.early = st.early, nil
-	})
-	for _, o := range early {
-		o.send()
-	}
 }
 
 // ReceiveBatch takes the messages of one batch of a byte stream, in their order

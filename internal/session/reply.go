@@ -13,37 +13,6 @@ type outboundReply struct {
 	err    error
 }
 
-// response handles the client's answer to an outbound request.
-func (s *Session) response(in *Inbound) {
-	reply, ok := decodeReply(in)
-	reason := mcp.IgnoreMalformed
-	if ok {
-		var o *outbound
-		s.update(func(st *state) {
-			key := in.ID.Key()
-			if o = st.outbound[key]; o != nil {
-				st.removeCall(o, mcp.IgnoreDuplicate)
-				return
-			}
-			reason = mcp.IgnoreUnknownID
-			for _, old := range st.endedCalls {
-				if old.key == key && key != "" {
-					reason = old.late
-				}
-			}
-		})
-		if o != nil || reason == mcp.IgnoreUnknownID && s.answerElsewhere(in) {
-			s.core.ledger.received(receivedResponse)
-			if o != nil {
-				o.end(reply)
-			}
-			return
-		}
-	}
-	s.core.ledger.ignored(receivedResponse, mcp.IgnoredResponse, reason)
-	s.core.logger.Debug("response.ignored", "session", s.LogID(), "id", in.ID.String(), "reason", reason)
-}
-
 func decodeReply(in *Inbound) (outboundReply, bool) {
 	if in.Error == nil {
 		return outboundReply{result: in.Result}, in.Result != nil && !in.ID.IsZero()

@@ -110,15 +110,6 @@ func (s *Session) listen(st *stream.Stream) {
 	s.shareOwn()
 }
 
-// takeWaitingCalls returns the calls that wait for a stream, and gives them one.
-func (st *state) takeWaitingCalls(to *stream.Stream) (waitingCalls []*outbound) {
-	waitingCalls, st.waitingCalls = st.waitingCalls, nil
-	for _, o := range waitingCalls {
-		o.stream = to
-	}
-	return waitingCalls
-}
-
 // unlisten ends what listen has begun.
 func (s *Session) unlisten() {
 	s.update(func(state *state) {

@@ -13,6 +13,23 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
+// SealSessions seals the ids of legacy HTTP sessions. Then a session is in its id: any server with the
+// same keys serves it, also after a restart, and what a server has of it is only a local object. The
+// cap of sessions, the idle time and the time for the handshake end that object, and not the session.
+// adopted is called with each session that is opened from its id: its handshake has taken place, perhaps
+// in another process. SealSessions must be called before the first message.
+func (c *Core) SealSessions(ring seal.Ring, adopted func(*Session)) {
+	c.adopted = adopted
+	c.ids.Store(&ring)
+}
+
+// ReplaceKeys replaces the keys of [Core.SealSessions]. It may be called at any time. Sessions whose ids no
+// key opens any more are unknown from now on, also those that this server has an object of.
+func (c *Core) ReplaceKeys(ring seal.Ring) { c.ids.Store(&ring) }
+
+// SealsSessions reports whether the ids of sessions are sealed.
+func (c *Core) SealsSessions() bool { return c.ids.Load() != nil }
+
 // A sealedID is what a sealed Mcp-Session-Id contains: all that a replica needs to serve a legacy
 // HTTP session that another one has opened.
 type sealedID struct {

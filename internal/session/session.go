@@ -212,6 +212,9 @@ func (s *Session) LogID() string {
 	return s.conn.Transport
 }
 
+// sealed reports whether the session is in its id.
+func (s *Session) sealed() bool { return s.object != "" }
+
 // logID returns the start of the id of a session.
 func logID(id string) string { return id[:min(len(id), 8)] }
 
@@ -233,6 +236,30 @@ func (s *Session) Peer() (p *Peer) {
 
 // Initialize records what initialize has settled.
 func (s *Session) Initialize(p *Peer) { s.update(func(st *state) { st.peer = p }) }
+
+// Initialized records the client's notifications/initialized, and sends what has waited
+// for it.
+func (s *Session) Initialized() {
+	var early []*outbound
+	s.update(func(st *state) {
+		st.ready = true
+		early, st.early = st.early, nil
+	})
+	for _, o := range early {
+		o.send()
+	}
+}
+
+// presumeReady takes the handshake of a session with a sealed id as done, because its client uses it:
+// notifications/initialized may have gone to another replica.
+func (s *Session) presumeReady() {
+	presume := false
+	s.update(func(st *state) { presume = !st.ready && st.peer != nil && s.sealed() })
+	if presume {
+		s.Initialized()
+		s.core.adopted(s)
+	}
+}
 
 // Done is closed when the session's teardown is over.
 func (s *Session) Done() <-chan struct{} { return s.done }

@@ -330,3 +330,12 @@ func (s *Session) endStreams(reason mcp.DropReason) {
 		s.logs.Fail(reason)
 	}
 }
+
+// endThrough ends the session because its client has deleted it through another replica, or an operator has
+// ended it there. t may be nil.
+func (s *Session) endThrough(t *Through) {
+	for _, r := range s.requests() {
+		s.core.cameThrough(r, ThroughEnd, t)
+	}
+	s.Close(mcp.CauseSessionDelete)
+}

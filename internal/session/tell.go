@@ -74,3 +74,8 @@ func (c *Core) tellNotified(in *Inbound, s *Session) (ctx context.Context, end f
 func (c *Core) tellEnded(ctx context.Context, in *Inbound, s *Session, end NotificationEnd) {
 	c.tell("NotificationEnded", func(o Observer) { o.NotificationEnded(ctx, in, s, end) })
 }
+
+// ExchangeEnded reports the end of an exchange to the observer.
+func (c *Core) ExchangeEnded(e *ExchangeEnd) {
+	c.tell("ExchangeEnded", func(o Observer) { o.ExchangeEnded(e) })
+}
