@@ -113,17 +113,6 @@ func (l *Log) NoteUnread(id string, about any) {
 	}
 }
 
-// A Session is what the logs of a session must know of it. It must be safe for concurrent use.
-type Session interface {
-	// LogAttrs returns the fields by which logs name the session and its client.
-	LogAttrs() []any
-	// Tell tells another replica of a stream of the session.
-	Tell(replica string, m Signal)
-	// Revision returns the revision that the client has agreed on, or "" before that, and
-	// whether the session is open.
-	Revision() (v mcp.Version, open bool)
-}
-
 // Logs are the logs of the streams of one session. They are safe for concurrent use.
 //
 // Lock order: that of the logs, then the session's, and a stream's.
@@ -238,3 +227,29 @@ func (ls *Logs) Unread() int { return ls.events.count() }
 
 // End deletes what the store has of the session, which has ended for a cause.
 func (ls *Logs) End(cause mcp.Cause) { ls.events.end(cause) }
+
+// tell sends a signal of a stream to another replica.
+func (ls *Logs) tell(replica string, m Signal) {
+	if shared := ls.events.store.shared(); shared != nil && replica != "" && replica != shared.replica {
+		m.From = shared.replica
+		ls.session.Tell(replica, m)
+	}
+}
+
+// tellFetched tells the writer of a stream that its events up to one were replayed.
+func (ls *Logs) tellFetched(stream string, seq uint64) {
+	if writer, ok := writerOf(stream); ok {
+		ls.tell(writer, Signal{Kind: Fetched, Stream: stream, Seq: seq})
+	}
+}
+
+// live returns the log of a stream that this process writes, or nil.
+func (ls *Logs) live(stream string) *Log {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	log := ls.byKey[stream]
+	if log == nil || log.stored {
+		return nil
+	}
+	return log
+}

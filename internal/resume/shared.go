@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
-	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
@@ -72,25 +71,4 @@ func (s *Store) Shares() bool { return s.shared() != nil }
 func (s *Store) shared() *Shared {
 	shared, _ := s.Events.(*Shared)
 	return shared
-}
-
-// appendShared appends an event to the log of several replicas, and notes what was deleted for it. Of events
-// of others their replicas learn when a client asks for them.
-func (e *events) appendShared(ctx context.Context, shared *Shared, ev store.Event) error {
-	out, err := shared.append(ctx, e.name, ev)
-	for _, o := range out {
-		limit := limits.NameEvents
-		if o.ByBytes {
-			limit = limits.NameEventBytes
-		}
-		e.store.LimitReached(limit)
-		e.evicted(o.Stream, o.Seq, limit)
-	}
-	return err
-}
-
-// outlives reports whether the events stay in the store when the session's object in this process ends for
-// a cause: another replica may go on with the session.
-func (e *events) outlives(cause mcp.Cause) bool {
-	return e.store.Shares() && cause != mcp.CauseSessionDelete && cause != mcp.CauseOperator
 }

@@ -1,8 +1,6 @@
 package session
 
-import (
-	"context"
-)
+import "context"
 
 // through says that a message has come through this replica, for another one. ctx has the span of the message.
 func (c *Core) through(ctx context.Context) *Through {
