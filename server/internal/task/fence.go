@@ -16,27 +16,11 @@ func takenOver(rec *store.TaskRecord, run int, replica string) bool {
 	return rec.Runs > run || rec.Runs == run && rec.Replica != replica
 }
 
-func (t *task) takenOver(rec *store.TaskRecord) bool { return takenOver(rec, t.run, t.replica) }
-
 // errTakenOver says that another replica runs the task, so that this one may not change it.
 var errTakenOver = errors.New("server: another replica runs the task")
-
-// unlessTakenOver returns a change that fails if another replica runs the task, or does so until this one has claimed
-// it. (An earlier release stores no number: for it there is one run.)
-func (t *task) unlessTakenOver(change func(*store.TaskRecord) error) func(*store.TaskRecord) error {
-	return func(rec *store.TaskRecord) error {
-		if t.takenOver(rec) || t.run > 1 && rec.Runs < t.run {
-			return errTakenOver
-		}
-		return change(rec)
-	}
-}
 
 // fence notes that the end of a run was refused, because another replica runs the task.
 func (s *records) fence(ctx context.Context, attrs ...any) {
 	s.fenced.Add(1)
 	s.logger.WarnContext(ctx, "task.fenced", attrs...)
 }
-
-// Fenced returns how many ends of tasks were refused because other replicas ran the tasks.
-func (s *Service) Fenced() uint64 { return s.fenced.Load() }

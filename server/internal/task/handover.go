@@ -1,7 +1,6 @@
 package task
 
 import (
-	"context"
 	"errors"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -34,34 +33,4 @@ func (t *task) handOver() bool {
 // withoutQuestions makes the questions of a run void that is over.
 func withoutQuestions(rec *store.TaskRecord) {
 	rec.Status, rec.InputRequests, rec.InputResponses = mcp.TaskWorking, nil, nil
-}
-
-// takeOver begins a task again that was handed over. It does not wait.
-func (s *Service) takeOver(shared *shared, rec *store.TaskRecord) {
-	id, replica := rec.TaskID, rec.Replica
-	if !shared.search.take(id) {
-		return
-	}
-	runs := shared.link.Run(func(ctx context.Context) {
-		defer shared.search.took(id)
-		s.replace(ctx, shared, replica, id)
-	})
-	if !runs {
-		shared.search.took(id)
-	}
-}
-
-// take reports whether nobody here takes the task over. Then the caller does, and calls took.
-func (s *search) take(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, busy := s.taking[id]
-	s.taking[id] = struct{}{}
-	return !busy
-}
-
-func (s *search) took(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.taking, id)
 }

@@ -183,3 +183,6 @@ func taskText(message string) string { return logline.Printable(message, maxTask
 // taskName returns the name of a task in logs and traces: a part of the id, since the whole id
 // gives access to the task.
 func taskName(id string) string { return fmt.Sprintf("%.8s", id) }
+
+// errAway says that the store has not answered.
+var errAway = errors.New("server: the store of the tasks is away")

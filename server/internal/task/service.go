@@ -3,12 +3,9 @@ package task
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,7 +20,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
-	"github.com/vitrine-mcp/vitrine/server/internal/ask"
 	"github.com/vitrine-mcp/vitrine/server/internal/era"
 	"github.com/vitrine-mcp/vitrine/server/internal/notify"
 	"github.com/vitrine-mcp/vitrine/store"
@@ -85,96 +81,6 @@ func New(cfg Config) (*Service, error) {
 	}
 	s.store.Watch(s.changed)
 	return s, nil
-}
-
-// Share has the tasks in what the replicas share, unless the program has a store of its own for them. It
-// must be called before the first request.
-func (s *Service) Share(link Link) {
-	if s.ledger == nil {
-		return
-	}
-	sh := newShared(link, s.core.Limits, s.origin, s.core.LimitReached)
-	sh.Watch(s.changed)
-	sh.lease.needed = func() bool { return s.anyHere() || !sh.unsaved.empty() }
-	sh.lease.lapsed = s.readAll // others may have ended our tasks
-	sh.lease.renewedAgain = func(ctx context.Context) {
-		if !sh.unsaved.empty() { // an end that came when the store was just back
-			s.save(ctx, sh)
-		}
-	}
-	s.store, s.ledger = sh, &sh.ledger
-	s.shared.Store(sh)
-}
-
-// start makes a task of a call. The record is in the store when it returns.
-func (s *Service) start(ctx context.Context, d *ask.Dialog, o Options) (*task, *mcp.CreateTaskResult, error) {
-	if err := errors.Join(o.check(), over(ctx, d)); err != nil {
-		return nil, nil, err
-	}
-	if s.ledger != nil && s.shared.Load() == nil && s.core.Draining() {
-		return nil, nil, session.ShuttingDown() // no client could ask for the task: it is in the memory of this process
-	}
-	ttl, limit := o.life(s.core.Limits())
-	now := taskTime()
-	ms := ttl.Milliseconds()
-	rec := &store.TaskRecord{
-		Task: mcp.Task{
-			TaskID: rand.Text(), Status: mcp.TaskWorking, StatusMessage: taskText(o.Message), CreatedAt: now, LastUpdatedAt: now,
-			TTL: &ms, PollInterval: max(cmp.Or(o.PollInterval, s.poll).Milliseconds(), 1),
-		},
-		Principal: d.Request.Principal.Key(), Tool: d.Request.Route.Target, Trace: observe.TraceParent(ctx),
-		// The grace is for clients that want to read the end of a task which was cancelled at
-		// its TTL.
-		Expires: now.Add(ttl + s.core.Limits().TaskGrace), Replica: s.replica(), Runs: 1,
-	}
-	work, refused := s.core.Detach(ctx, d.Core, taskName(rec.TaskID), now.Add(ttl))
-	if refused != nil {
-		return nil, nil, refused
-	}
-	rec.Client, rec.ClientVersion = work.Client()
-	t := newTask(&s.records, d.Request, d.Core, work, rec, limit)
-	t.leave = func() { s.leave(t) }
-	t.saveLater = s.saveLater
-	if s.ledger == nil { // nobody else counts the request, which the handler keeps
-		d.Core.Body.Hold()
-		t.leave = func() {
-			s.leave(t)
-			d.Core.Body.Release()
-		}
-	}
-	s.enter(t)
-	if err := s.createRestartable(ctx, t, rec); err != nil {
-		err = s.fault(ctx, work, err)
-		t.abort(err)
-		return nil, nil, err
-	}
-	t.begin(now.Add(ttl))
-	return t, &mcp.CreateTaskResult{Task: rec.Task}, nil
-}
-
-// GiveUp ends the tasks whose handlers still run after the drain. Those that may begin again do so when this replica is
-// lost, and their handlers have ended with the process.
-func (s *Service) GiveUp(ctx context.Context) {
-	if shared := s.shared.Load(); shared != nil {
-		s.save(ctx, shared)
-	}
-	s.mu.Lock()
-	left := slices.Collect(maps.Values(s.running))
-	s.mu.Unlock()
-	for _, t := range left {
-		if t.passable() {
-			continue
-		}
-		end := session.StoppedEnd(mcp.CauseServerShutdown)
-		_, err := s.change(ctx, t.id, t.unlessTakenOver(func(rec *store.TaskRecord) error {
-			s.close(rec, end.Status, end.Error.Message)
-			rec.Error = storable(end.Error)
-			return nil
-		}))
-		if err != nil && !errors.Is(err, errTaskOver) && !errors.Is(err, errTakenOver) {
-			s.logger.ErrorContext(t.ctx(), "task.store", append(t.work.LogAttrs(), "error", err)...)
-		}
-	}
 }
 
 // visible returns the record of a task that belongs to the caller and whose tool the caller may see, or
@@ -274,20 +180,6 @@ func (s *Service) Tally() map[mcp.TaskStatus]int {
 		counts[t.status()]++
 	}
 	return counts
-}
-
-// over returns why a call cannot become a task any more, or nil.
-func over(ctx context.Context, d *ask.Dialog) error {
-	if err := d.Fault(); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if d.Core.Settled() {
-		return mcp.ErrRequestDone
-	}
-	return nil
 }
 
 // Options describe a task, see server.TaskOptions.
@@ -423,3 +315,6 @@ func (s *Service) Revisions(ctx context.Context, req *middleware.Request, ids []
 	}
 	return known, nil
 }
+
+// Fenced returns how many ends of tasks were refused because other replicas ran the tasks.
+func (s *Service) Fenced() uint64 { return s.fenced.Load() }

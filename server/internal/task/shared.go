@@ -15,20 +15,6 @@ import (
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
-// A Link reaches the other replicas of the server. Its methods are safe for concurrent use.
-type Link interface {
-	// Replica is the random name of this process.
-	Replica() string
-	// TaskValues are the values that the replicas share.
-	TaskValues() store.Values
-	// LeaseValues are those of the leases.
-	LeaseValues() store.Values
-	// TellTask tells the other replicas that a task has changed. It does not wait.
-	TellTask(id string)
-	// Run runs work on a goroutine, until its context ends, and reports whether it does.
-	Run(work func(context.Context)) bool
-}
-
 // shared is the store.TaskStore in the values that replicas share. Its ledger bounds what this replica has
 // created; a record that it gives up is deleted. Records that other replicas create are theirs to bound.
 type shared struct {
@@ -55,9 +41,6 @@ func stub(rec *store.TaskRecord) *store.TaskRecord {
 		Revision: rec.Revision, Expires: rec.Expires, Replica: rec.Replica, Runs: rec.Runs,
 	}
 }
-
-// errAway says that the store has not answered.
-var errAway = errors.New("server: the store of the tasks is away")
 
 // Watch implements store.TaskStore.
 func (s *shared) Watch(changed func(*store.TaskRecord)) { s.changed = changed }

@@ -314,3 +314,16 @@ type waiter struct {
 	answer  chan jsontext.Value // buffered for the one answer
 	judging sync.Mutex          // held while an answer is judged that the handler gets if it is valid
 }
+
+func (t *task) takenOver(rec *store.TaskRecord) bool { return takenOver(rec, t.run, t.replica) }
+
+// unlessTakenOver returns a change that fails if another replica runs the task, or does so until this one has claimed
+// it. (An earlier release stores no number: for it there is one run.)
+func (t *task) unlessTakenOver(change func(*store.TaskRecord) error) func(*store.TaskRecord) error {
+	return func(rec *store.TaskRecord) error {
+		if t.takenOver(rec) || t.run > 1 && rec.Runs < t.run {
+			return errTakenOver
+		}
+		return change(rec)
+	}
+}

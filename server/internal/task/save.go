@@ -1,0 +1,70 @@
+package task
+
+import (
+	"context"
+	"errors"
+
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/store"
+)
+
+// saveLater has the end of a task stored when the store is back. It returns the error of the limit that has no room
+// for it.
+func (s *Service) saveLater(t *task, end func(*store.TaskRecord) error) error {
+	shared := s.shared.Load()
+	if shared == nil {
+		return nil
+	}
+	made, err := shared.expect(t.id, end)
+	shared.report(made)
+	if err != nil {
+		return err
+	}
+	for _, id := range made.gone {
+		shared.unsaved.drop(id)
+	}
+	shared.unsaved.add(t.id, lateEnd{end, t.work.LogAttrs()})
+	return nil
+}
+
+// Unstored returns how many ends of tasks their store does not have.
+func (s *Service) Unstored() uint64 { return s.unstored.Load() }
+
+// expect counts a task as it will be stored.
+func (g *ledger) expect(id string, end func(*store.TaskRecord) error) (room, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	k := g.find(id)
+	if k == nil {
+		return room{}, store.ErrNoTask
+	}
+	rec := k.rec.Clone()
+	if err := end(rec); err != nil {
+		return room{}, err
+	}
+	return g.put(k, rec)
+}
+
+// save stores the ends that wait for it.
+func (s *Service) save(ctx context.Context, shared *shared) {
+	for id, late := range shared.unsaved.all() {
+		_, err := s.change(ctx, id, late.end)
+		if limit, _ := mcp.AsError(err); limit != nil { // the result is too large for the store
+			_, err = s.change(ctx, id, func(rec *store.TaskRecord) error {
+				s.close(rec, mcp.TaskFailed, limit.Message)
+				rec.Error = storable(limit)
+				return nil
+			})
+		}
+		switch {
+		case errors.Is(err, errAway):
+			continue
+		case errors.Is(err, errTakenOver):
+			s.fence(ctx, late.named...)
+		case err != nil && !errors.Is(err, errTaskOver):
+			s.unstored.Add(1)
+			s.logger.ErrorContext(ctx, "task.store", append(late.named, "error", err)...)
+		}
+		shared.unsaved.drop(id)
+	}
+}
