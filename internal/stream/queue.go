@@ -53,6 +53,10 @@ func (q *queue) empty() (all []*Message) {
 	return all
 }
 
+// flushBytes is how much is written before it is flushed. What the peer has been handed
+// has its fate then, although the rest of the batch may wait for a slow reader.
+const flushBytes = 64 << 10
+
 // piece returns how many messages are written before a flush.
 func (q *queue) piece() (n int) {
 	for bytes := 0; n < len(q.messages) && bytes < flushBytes; n++ {

@@ -129,10 +129,6 @@ func (st *Stream) await(sink Sink, idle KeepAliver, watch *watch) error {
 	}
 }
 
-// flushBytes is how much is written before it is flushed. What the peer has been handed
-// has its fate then, although the rest of the batch may wait for a slow reader.
-const flushBytes = 64 << 10
-
 // write writes and flushes a batch, and tells each message's delivery. done tells
 // that the stream ends with it.
 func (st *Stream) write(sink Sink, batch []*Message, done bool) error {
