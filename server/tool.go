@@ -144,26 +144,16 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 	if t.ValidationSteps < 0 {
 		return fmt.Errorf("server: tool %q: ValidationSteps is negative", t.Name)
 	}
-	in, err := schemaOf(t.InputSchema, reflect.TypeFor[In](), schema.For)
-	if err == nil {
-		err = in.RequireObject()
+	if err := s.checkTask(t); err != nil {
+		return err
 	}
-	if err == nil && t.InputSchema != nil {
-		err = in.Match(reflect.TypeFor[In](), t.AllowUnmatchedProperties)
-	}
+	in, err := t.input(reflect.TypeFor[In]())
 	if err != nil {
 		return fmt.Errorf("server: input schema of tool %q: %w", t.Name, err)
 	}
 	out, err := outputFor[Out](s, t)
 	if err != nil {
 		return fmt.Errorf("server: output schema of tool %q: %w", t.Name, err)
-	}
-	def := &mcp.Tool{
-		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: in.JSON(),
-		Annotations: t.Annotations, Icons: t.Icons, Meta: t.Meta,
-	}
-	if out.schema != nil {
-		def.OutputSchema = out.schema.JSON()
 	}
 	handler := func(ctx context.Context, call *Call) (mcp.Result, error) {
 		var args In
@@ -187,17 +177,11 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 		}
 		return out.timed(ctx, call.dialog.Core, result)
 	}
-	if t.Restartable && t.Task == 0 {
-		return fmt.Errorf("server: tool %q is restartable, and its calls are never tasks: set Task", t.Name)
-	}
 	if t.Task != 0 {
-		if t.Task == TaskRequired && s.tasks == nil {
-			return fmt.Errorf("server: tool %q requires tasks: turn them on with WithTasks", t.Name)
-		}
 		handler = s.detachable(t.Task, handler)
 	}
 	how := serving{t.Middleware, t.Deadline, t.Class, t.YieldClass, t.Streams, t.Restartable, need{scopes: t.Scopes}}
-	if err := s.enterTool(def, paramHeaders(in), handler, how); err != nil {
+	if err := s.enterTool(t.definition(in, out.schema), paramHeaders(in), handler, how); err != nil {
 		return err
 	}
 	s.warnOfCost(t, "input", in)
@@ -205,6 +189,41 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 		s.warnOfCost(t, "output", out.schema)
 	}
 	return nil
+}
+
+// definition returns what clients see of the tool. out may be nil.
+func (t *Tool) definition(in, out *schema.Schema) *mcp.Tool {
+	def := &mcp.Tool{
+		Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: in.JSON(),
+		Annotations: t.Annotations, Icons: t.Icons, Meta: t.Meta,
+	}
+	if out != nil {
+		def.OutputSchema = out.JSON()
+	}
+	return def
+}
+
+// checkTask returns why the calls of a tool cannot be tasks as it says, or nil.
+func (s *Server) checkTask(t Tool) error {
+	switch {
+	case t.Restartable && t.Task == 0:
+		return fmt.Errorf("server: tool %q is restartable, and its calls are never tasks: set Task", t.Name)
+	case t.Task == TaskRequired && s.tasks == nil:
+		return fmt.Errorf("server: tool %q requires tasks: turn them on with WithTasks", t.Name)
+	}
+	return nil
+}
+
+// input returns the schema of the arguments, which are decoded into a Go type.
+func (t *Tool) input(goType reflect.Type) (*schema.Schema, error) {
+	in, err := schemaOf(t.InputSchema, goType, schema.For)
+	if err == nil {
+		err = in.RequireObject()
+	}
+	if err == nil && t.InputSchema != nil {
+		err = in.Match(goType, t.AllowUnmatchedProperties)
+	}
+	return in, err
 }
 
 // warnOfCost logs what can make the validation of small values reach its limit.

@@ -53,62 +53,7 @@ func (t *Telemetry) report() *report.Requests {
 	rep.Shares = []report.Share{}
 	by := callers{}
 	for _, snap := range snaps {
-		rep.Readiness = worse(snap.Readiness, rep.Readiness)
-		rep.OldestAgeSeconds = max(rep.OldestAgeSeconds, snap.oldestAge().Seconds())
-		for i := range snap.Shares {
-			if s := &snap.Shares[i]; s.Used > 0 {
-				rep.Shares = append(rep.Shares, reportShare(s))
-			}
-		}
-		for _, c := range snap.Classes {
-			rep.Classes = append(rep.Classes, report.Class{Class: c.Name, Limit: c.Limit, InUse: c.InUse, Queued: c.Queued})
-		}
-		for i := range snap.Requests {
-			r := &snap.Requests[i]
-			info := r.Origin.Describe()
-			row := t.reportRequest(r, &info, snap.At)
-			rep.InFlight[r.State]++
-			by.addRequest(r, &info, row.Client, row.ClientVersion)
-			rep.Requests = append(rep.Requests, row)
-		}
-		for i := range snap.Subscriptions {
-			r := &snap.Subscriptions[i]
-			info := r.Origin.Describe()
-			row := t.reportRequest(r, &info, snap.At)
-			row.DeadlineSeconds, row.In = 0, ""
-			rep.InFlight[r.State]++
-			by.of(&info, row.Client, row.ClientVersion).Subscriptions++
-			rep.Subscriptions = append(rep.Subscriptions, row)
-		}
-		for i := range snap.Tasks {
-			rep.Tasks = append(rep.Tasks, reportTask(&snap.Tasks[i]))
-		}
-		for status, n := range snap.TaskStatus {
-			if rep.TaskStatus == nil {
-				rep.TaskStatus = map[string]int{}
-			}
-			rep.TaskStatus[string(status)] += n
-		}
-		for i := range snap.Outbound {
-			rep.Outbound = append(rep.Outbound, t.reportOutbound(&snap.Outbound[i]))
-		}
-		addStored(rep, snap)
-		if snap.Store != nil {
-			rep.Replica = snap.Store.Replica
-		}
-		for i := range snap.Sessions {
-			info := snap.Sessions[i].Origin.Describe()
-			row := t.reportSession(&snap.Sessions[i], &info)
-			by.of(&info, row.Client, row.ClientVersion).Sessions++
-			rep.Sessions = append(rep.Sessions, row)
-		}
-		for _, r := range snap.Registrations {
-			rep.Registrations = append(rep.Registrations, report.Registration(r))
-		}
-		for _, limit := range snap.RateLimits {
-			rep.RateLimits = append(rep.RateLimits, report.RateLimit(limit))
-		}
-		addTotals(&rep.Totals, &snap.Counters)
+		t.addSnapshot(rep, by, snap)
 	}
 	rep.Callers, rep.CallersLeftOut = by.top()
 	rep.EndedStreams, rep.Disconnects = t.exchanges.report(rep.At)
@@ -121,6 +66,66 @@ func (t *Telemetry) report() *report.Requests {
 	sortRows(rep.Outbound, func(a, b *report.Outbound) bool { return a.AgeSeconds > b.AgeSeconds })
 	sortRows(rep.Sessions, func(a, b *report.Session) bool { return a.AgeSeconds > b.AgeSeconds })
 	return rep
+}
+
+// addSnapshot adds what a source reports, and its callers.
+func (t *Telemetry) addSnapshot(rep *report.Requests, by callers, snap *Snapshot) {
+	rep.Readiness = worse(snap.Readiness, rep.Readiness)
+	rep.OldestAgeSeconds = max(rep.OldestAgeSeconds, snap.oldestAge().Seconds())
+	for i := range snap.Shares {
+		if s := &snap.Shares[i]; s.Used > 0 {
+			rep.Shares = append(rep.Shares, reportShare(s))
+		}
+	}
+	for _, c := range snap.Classes {
+		rep.Classes = append(rep.Classes, report.Class{Class: c.Name, Limit: c.Limit, InUse: c.InUse, Queued: c.Queued})
+	}
+	for i := range snap.Requests {
+		r := &snap.Requests[i]
+		info := r.Origin.Describe()
+		row := t.reportRequest(r, &info, snap.At)
+		rep.InFlight[r.State]++
+		by.addRequest(r, &info, row.Client, row.ClientVersion)
+		rep.Requests = append(rep.Requests, row)
+	}
+	for i := range snap.Subscriptions {
+		r := &snap.Subscriptions[i]
+		info := r.Origin.Describe()
+		row := t.reportRequest(r, &info, snap.At)
+		row.DeadlineSeconds, row.In = 0, ""
+		rep.InFlight[r.State]++
+		by.of(&info, row.Client, row.ClientVersion).Subscriptions++
+		rep.Subscriptions = append(rep.Subscriptions, row)
+	}
+	for i := range snap.Tasks {
+		rep.Tasks = append(rep.Tasks, reportTask(&snap.Tasks[i]))
+	}
+	for status, n := range snap.TaskStatus {
+		if rep.TaskStatus == nil {
+			rep.TaskStatus = map[string]int{}
+		}
+		rep.TaskStatus[string(status)] += n
+	}
+	for i := range snap.Outbound {
+		rep.Outbound = append(rep.Outbound, t.reportOutbound(&snap.Outbound[i]))
+	}
+	addStored(rep, snap)
+	if snap.Store != nil {
+		rep.Replica = snap.Store.Replica
+	}
+	for i := range snap.Sessions {
+		info := snap.Sessions[i].Origin.Describe()
+		row := t.reportSession(&snap.Sessions[i], &info)
+		by.of(&info, row.Client, row.ClientVersion).Sessions++
+		rep.Sessions = append(rep.Sessions, row)
+	}
+	for _, r := range snap.Registrations {
+		rep.Registrations = append(rep.Registrations, report.Registration(r))
+	}
+	for _, limit := range snap.RateLimits {
+		rep.RateLimits = append(rep.RateLimits, report.RateLimit(limit))
+	}
+	addTotals(&rep.Totals, &snap.Counters)
 }
 
 func (t *Telemetry) reportRequest(r *RequestState, info *Info, now time.Time) report.Request {

@@ -37,14 +37,7 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 		out.Store = storeState(snap.Store)
 	}
 	for i := range snap.Shares {
-		info := &snap.Shares[i]
-		row := state.Share{
-			Limit: info.Limit, Size: info.Size, Used: info.Used, Holding: info.Holders, Waiting: info.Waiting, Largest: info.Largest,
-		}
-		if info.Largest > 0 {
-			row.Caller = info.Caller.String()
-		}
-		out.Shares = append(out.Shares, row)
+		out.Shares = append(out.Shares, shareState(&snap.Shares[i]))
 	}
 	for _, r := range snap.Registrations {
 		out.Registrations = append(out.Registrations, state.Registration(r))
@@ -67,14 +60,7 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 		}
 	}
 	for i := range snap.Outbound {
-		info := &snap.Outbound[i]
-		row := telemetry.OutboundState{
-			Session: info.Session.LogID(), Client: (*peerOrigin)(info.Session), ID: info.ID, Method: info.Method, Age: info.Age,
-		}
-		if info.Request != nil {
-			row.For, row.Operation = (*origin)(info.Request), operation(info.Request)
-		}
-		out.Outbound[i] = row
+		out.Outbound[i] = outboundState(&snap.Outbound[i])
 	}
 	for i := range snap.Sessions {
 		info := &snap.Sessions[i]
@@ -84,6 +70,26 @@ func (s Source) Snapshot() *telemetry.Snapshot {
 		}
 	}
 	return out
+}
+
+func shareState(info *session.ShareInfo) state.Share {
+	row := state.Share{
+		Limit: info.Limit, Size: info.Size, Used: info.Used, Holding: info.Holders, Waiting: info.Waiting, Largest: info.Largest,
+	}
+	if info.Largest > 0 {
+		row.Caller = info.Caller.String()
+	}
+	return row
+}
+
+func outboundState(info *session.OutboundInfo) telemetry.OutboundState {
+	row := telemetry.OutboundState{
+		Session: info.Session.LogID(), Client: (*peerOrigin)(info.Session), ID: info.ID, Method: info.Method, Age: info.Age,
+	}
+	if info.Request != nil {
+		row.For, row.Operation = (*origin)(info.Request), operation(info.Request)
+	}
+	return row
 }
 
 // sessionOrigin is a session of a snapshot.

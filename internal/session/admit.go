@@ -19,34 +19,9 @@ func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 		rt = rt.Refuse(in.Refusal)
 	}
 	r := newRequest(c, in, s, st, rt)
-	if !c.Serves(in.Era) {
-		c.reject(r, mcp.RejectEra, c.EraForbidden(in))
+	if reason, err := c.check(r); err != nil {
+		c.reject(r, reason, err)
 		return
-	}
-	if refused := c.askRules(r); refused != nil {
-		c.reject(r, mcp.RejectRefused, refused)
-		return
-	}
-	rt = r.Route
-	if refused := c.rateLimited(in, rt.Series.Method, r.limited(), r.began); refused != nil {
-		c.reject(r, mcp.RejectRefused, refused.RPC())
-		return
-	}
-	if !r.chargeBody() {
-		c.reject(r, mcp.RejectOverload, Overload(limits.NameBodyBytes))
-		return
-	}
-	if s != nil && s.unopened {
-		if reason, err := c.open(s); err != nil {
-			c.reject(r, reason, err)
-			return
-		}
-	}
-	if rt.Subscription {
-		if r.hasPlace = c.subscriptions.TryAcquire(r.caller); !r.hasPlace {
-			c.reject(r, mcp.RejectOverload, Overload(limits.NameSubscriptions))
-			return
-		}
 	}
 	r.needSlots()
 	r.queued = !r.slots.try()
@@ -77,6 +52,33 @@ func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 	if r.decided != nil && r.onByteStream() {
 		<-r.decided // messages after a handshake may rely on it
 	}
+}
+
+// check does what comes before a slot or a place in the queue is taken, or says why the request cannot be admitted.
+func (c *Core) check(r *Request) (mcp.RejectReason, *mcp.Error) {
+	if !c.Serves(r.Era) {
+		return mcp.RejectEra, c.EraForbidden(r.Inbound)
+	}
+	if refused := c.askRules(r); refused != nil {
+		return mcp.RejectRefused, refused
+	}
+	if refused := c.rateLimited(r.Inbound, r.Route.Series.Method, r.limited(), r.began); refused != nil {
+		return mcp.RejectRefused, refused.RPC()
+	}
+	if !r.chargeBody() {
+		return mcp.RejectOverload, Overload(limits.NameBodyBytes)
+	}
+	if s := r.session; s != nil && s.unopened {
+		if reason, err := c.open(s); err != nil {
+			return reason, err
+		}
+	}
+	if r.Route.Subscription {
+		if r.hasPlace = c.subscriptions.TryAcquire(r.caller); !r.hasPlace {
+			return mcp.RejectOverload, Overload(limits.NameSubscriptions)
+		}
+	}
+	return "", nil
 }
 
 // enter puts the request into the tables, or says why it cannot be admitted.

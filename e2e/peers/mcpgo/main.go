@@ -216,24 +216,18 @@ func (p *peer) do(ctx context.Context, c driver.Command) (any, error) {
 	case "level":
 		return none, p.SetLevel(ctx, mcp.SetLevelRequest{Params: mcp.SetLevelParams{Level: mcp.LoggingLevel(c.Level)}})
 	case "watch":
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.lists = true
-		return none, p.listen()
+		return none, p.listenAfter(func() error {
+			p.lists = true
+			return nil
+		})
 	case "subscribe":
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if err := p.Subscribe(ctx, mcp.SubscribeRequest{Params: mcp.SubscribeParams{URI: c.URI}}); err != nil {
-			return nil, err
-		}
-		return none, p.listen()
+		return none, p.listenAfter(func() error {
+			return p.Subscribe(ctx, mcp.SubscribeRequest{Params: mcp.SubscribeParams{URI: c.URI}})
+		})
 	case "unsubscribe":
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if err := p.Unsubscribe(ctx, mcp.UnsubscribeRequest{Params: mcp.UnsubscribeParams{URI: c.URI}}); err != nil {
-			return nil, err
-		}
-		return none, p.listen()
+		return none, p.listenAfter(func() error {
+			return p.Unsubscribe(ctx, mcp.UnsubscribeRequest{Params: mcp.UnsubscribeParams{URI: c.URI}})
+		})
 	case "ping":
 		return none, p.Ping(ctx)
 	case "authorize":
@@ -245,6 +239,16 @@ func (p *peer) do(ctx context.Context, c driver.Command) (any, error) {
 		return none, p.RootListChanges(ctx)
 	}
 	return nil, fmt.Errorf("cannot %s", c.Op)
+}
+
+// listenAfter changes what the client listens to, and listens to that.
+func (p *peer) listenAfter(change func() error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := change(); err != nil {
+		return err
+	}
+	return p.listen()
 }
 
 // listen replaces the one subscription of a modern client.
