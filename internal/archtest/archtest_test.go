@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -280,42 +279,6 @@ func moduleFaults(m modFile) []string {
 	return faults
 }
 
-const (
-	maxLines     = 600
-	maxTestLines = 900
-)
-
-// laterNote finds the usual marks of work put off. They are spelled so that this file
-// does not find itself.
-var laterNote = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
-
-// shortForm finds tests that leave something out under -short. Only internal/needs may ask
-// for it, because that records what is left out. It is spelled as laterNote is.
-var shortForm = []byte("testing.Sh" + "ort()")
-
-// fileFaults checks the text of one Go file.
-func fileFaults(name string, text []byte) []string {
-	var faults []string
-	limit := maxLines
-	if strings.HasSuffix(name, "_test.go") {
-		limit = maxTestLines
-	}
-	if n := bytes.Count(text, []byte("\n")); n > limit {
-		faults = append(faults, fmt.Sprintf("%s has %d lines, %d are allowed: split it, one noun to a file", name, n, limit))
-	}
-	number := 0
-	for line := range bytes.Lines(text) {
-		number++
-		if note := laterNote.Find(line); note != nil {
-			faults = append(faults, fmt.Sprintf("%s:%d: %s: do it, or write an issue", name, number, note))
-		}
-		if bytes.Contains(line, shortForm) && !under(path.Dir(name), "internal/needs") {
-			faults = append(faults, fmt.Sprintf("%s:%d: what -short leaves out must be recorded: use needs.Long or needs.Short", name, number))
-		}
-	}
-	return faults
-}
-
 // goJSON runs the go command in the root of the module and decodes the JSON values
 // that it prints.
 func goJSON[T any](t *testing.T, args ...string) []T {
@@ -449,12 +412,4 @@ func TestModule(t *testing.T) {
 		t.Errorf("the module is %s, this package takes it for %s", mod.Module.Path, module)
 	}
 	report(t, moduleFaults(mod))
-}
-
-func TestFiles(t *testing.T) {
-	for name, text := range goFiles(t) {
-		if strings.HasSuffix(name, ".go") {
-			report(t, fileFaults(name, text))
-		}
-	}
 }

@@ -164,27 +164,6 @@ func TestModuleFaults(t *testing.T) {
 	}
 }
 
-func TestFileFaults(t *testing.T) {
-	lines := func(n int) string { return strings.Repeat("x\n", n) }
-	for _, c := range []struct{ name, text, want string }{
-		{"a.go", lines(maxLines), ""},
-		{"a.go", lines(maxLines + 1), "a.go has 601 lines, 600 are allowed"},
-		{"a_test.go", lines(maxTestLines), ""},
-		{"a_test.go", lines(maxTestLines + 1), "a_test.go has 901 lines, 900 are allowed"},
-		{"a.go", "x\n// TO" + "DO(me): later\n", "a.go:2: TO" + "DO: do it"},
-		{"a.go", "x // FIX" + "ME", "a.go:1: FIX" + "ME"},
-		{"a_test.go", "// XX" + "X", "a_test.go:1"},
-		{"a.go", "XX" + "XX and TO" + "DOS are words of their own", ""},
-		{"a_test.go", "if testing.Sh" + "ort() {", "a_test.go:1: what -short leaves out"},
-		{"internal/needs/a.go", "if testing.Sh" + "ort() {", ""},
-	} {
-		got := strings.Join(fileFaults(c.name, []byte(c.text)), "\n")
-		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%s, %.30q: got %q, want %q", c.name, c.text, got, c.want)
-		}
-	}
-}
-
 func TestParsePackages(t *testing.T) {
 	pkgs, err := parsePackages(map[string][]byte{
 		"go.mod":             nil,

@@ -118,3 +118,23 @@ func (x *exchange) ended() bool {
 		return false
 	}
 }
+
+// vanish loses the exchange: the transport tells the stream, and the writer ends.
+func (x *exchange) vanish() {
+	x.w.t.Helper()
+	x.w.settle()
+	x.leave()
+	x.w.settle()
+}
+
+// postOn posts a request on an exchange whose wire is scripted already.
+func (w *world) postOn(x *exchange, s *Session, frame string) {
+	w.t.Helper()
+	in, bad := inbound(httpConn, frame)
+	require.Nil(w.t, bad)
+	if s == nil {
+		w.core.Receive(in, x.stream)
+	} else {
+		s.ReceiveOn(in, x.stream)
+	}
+}
