@@ -144,7 +144,7 @@ func TryAddTool[In, Out any](s *Server, t Tool, h ToolHandler[In, Out]) error {
 	if t.ValidationSteps < 0 {
 		return fmt.Errorf("server: tool %q: ValidationSteps is negative", t.Name)
 	}
-	if err := s.checkTask(t); err != nil {
+	if err := s.checkTask(&t); err != nil {
 		return err
 	}
 	in, err := t.input(reflect.TypeFor[In]())
@@ -203,8 +203,8 @@ func (t *Tool) definition(in, out *schema.Schema) *mcp.Tool {
 	return def
 }
 
-// checkTask returns why the calls of a tool cannot be tasks as it says, or nil.
-func (s *Server) checkTask(t Tool) error {
+// checkTask returns what is wrong with Task and Restartable, or nil.
+func (s *Server) checkTask(t *Tool) error {
 	switch {
 	case t.Restartable && t.Task == 0:
 		return fmt.Errorf("server: tool %q is restartable, and its calls are never tasks: set Task", t.Name)

@@ -194,3 +194,13 @@ func errReplicaLost() *mcp.Error {
 	return mcp.NewError(mcp.CodeInternalError, "the server that ran this request is gone").
 		WithData(mcp.ErrorData{Reason: string(mcp.CauseReplicaLost)})
 }
+
+// elsewhere reports whether another replica writes the stream.
+func (l *Log) elsewhere() bool {
+	shared := l.logs.events.store.shared()
+	if shared == nil {
+		return false
+	}
+	writer, _ := writerOf(l.key)
+	return writer != shared.replica
+}

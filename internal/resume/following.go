@@ -37,16 +37,6 @@ func (f *following) state() (heard bool, seq uint64, ended Kind) {
 	return f.heard, f.seq, f.ended
 }
 
-// elsewhere reports whether another replica writes the stream.
-func (l *Log) elsewhere() bool {
-	shared := l.logs.events.store.shared()
-	if shared == nil {
-		return false
-	}
-	writer, _ := writerOf(l.key)
-	return writer != shared.replica
-}
-
 // follow begins to follow a stream.
 func (ls *Logs) follow(key string) *following {
 	writer, _ := writerOf(key)

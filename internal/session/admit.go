@@ -54,7 +54,9 @@ func (c *Core) admit(in *Inbound, s *Session, st *stream.Stream) {
 	}
 }
 
-// check does what comes before a slot or a place in the queue is taken, or says why the request cannot be admitted.
+// check does what comes before a slot or a place in the queue is taken: it asks the rules and the rate limits, charges the
+// body, opens the session and takes a place among the subscriptions. It returns why the request cannot be admitted; reject
+// gives back what it took.
 func (c *Core) check(r *Request) (mcp.RejectReason, *mcp.Error) {
 	if !c.Serves(r.Era) {
 		return mcp.RejectEra, c.EraForbidden(r.Inbound)

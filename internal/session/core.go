@@ -11,6 +11,7 @@ package session
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -124,4 +125,20 @@ func (c *Core) countRefusal(err *mcp.Error) {
 	if r, ok := mcp.AsRefusal(err); ok {
 		c.refused.add(r)
 	}
+}
+
+// UseClass has snapshots show a class. It must be called before the first request for it.
+func (c *Core) UseClass(class *Class) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Contains(c.classes, class) {
+		c.classes = append(c.classes, class)
+	}
+}
+
+// usedClasses returns a private copy of the classes.
+func (c *Core) usedClasses() []*Class {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.classes)
 }

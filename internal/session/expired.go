@@ -13,6 +13,16 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
+// An ExpiredAnswer describes a stored answer that no client can fetch any more. Texts of the client are
+// fit to print.
+type ExpiredAnswer struct {
+	Context                                   context.Context // with the span of its request, see [Observer.Stored]
+	Method, Target, ID                        string
+	Session, Client, ClientVersion, Principal string
+	Reason                                    mcp.ExpireReason
+	StoredAt, ExpiredAt                       time.Time
+}
+
 // A storedAnswer is an answer that is in the event store. It does not keep the request, because a client has
 // long to come for its answer.
 type storedAnswer struct {

@@ -105,16 +105,6 @@ type RefusedExchange struct {
 	Status int
 }
 
-// An ExpiredAnswer describes a stored answer that no client can fetch any more. Texts of the client are
-// fit to print.
-type ExpiredAnswer struct {
-	Context                                   context.Context // with the span of its request, see [Observer.Stored]
-	Method, Target, ID                        string
-	Session, Client, ClientVersion, Principal string
-	Reason                                    mcp.ExpireReason
-	StoredAt, ExpiredAt                       time.Time
-}
-
 // A NopObserver observes nothing. Embed it to implement a part of [Observer].
 type NopObserver struct{}
 

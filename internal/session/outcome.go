@@ -151,6 +151,28 @@ func (r *Request) skipAnswer() {
 	r.stream.Skip()
 }
 
+// maxReason bounds what is kept of the reason of a cancellation, in bytes.
+const maxReason = 256
+
+// cancelRequest cancels a request on behalf of its client, which gets no answer. Only
+// a legacy HTTP exchange must end with something, so that it gets the terminator
+// -32800, unless it has become an event stream already, which can just end, or the
+// exchange is that of a batch, which ends without an answer when none is left.
+func (s *Session) cancelRequest(r *Request, text string) bool {
+	err := &mcp.CancelError{Cause: mcp.CauseClientCancel, Detail: logline.Printable(text, maxReason)}
+	var won bool
+	if s.stream == nil && r.batch == nil && !r.stream.EndsWithoutAnswer() {
+		won = r.cancelAnswered(err, mcp.NewError(mcp.CodeRequestCancelled, "Request cancelled"))
+	} else if won = r.dropAnswer(err, mcp.DropCancelled); won {
+		r.skipAnswer()
+	}
+	if won {
+		s.core.logger.InfoContext(r.ctx, "request.cancelled",
+			append(r.LogAttrs(), "started", r.started(), "cause", err.Cause, "reason", err.Detail)...)
+	}
+	return won
+}
+
 // disconnect is dropAnswer for a request whose own response stream is gone.
 func (r *Request) disconnect(reason mcp.DropReason) {
 	err := &mcp.CancelError{Cause: mcp.CauseClientDisconnect}
@@ -319,26 +341,4 @@ func (r *Request) cancelledNotice() *notice {
 	params = append(append(params, r.End()...), `","_meta":{"`+mcp.MetaSubscriptionID+`":`...)
 	params = append(append(params, r.ID.Raw()...), "}}"...)
 	return newNotice(r.core, r, mcp.NotificationCancelled, params)
-}
-
-// maxReason bounds what is kept of the reason of a cancellation, in bytes.
-const maxReason = 256
-
-// cancelRequest cancels a request on behalf of its client, which gets no answer. Only
-// a legacy HTTP exchange must end with something, so that it gets the terminator
-// -32800, unless it has become an event stream already, which can just end, or the
-// exchange is that of a batch, which ends without an answer when none is left.
-func (s *Session) cancelRequest(r *Request, text string) bool {
-	err := &mcp.CancelError{Cause: mcp.CauseClientCancel, Detail: logline.Printable(text, maxReason)}
-	var won bool
-	if s.stream == nil && r.batch == nil && !r.stream.EndsWithoutAnswer() {
-		won = r.cancelAnswered(err, mcp.NewError(mcp.CodeRequestCancelled, "Request cancelled"))
-	} else if won = r.dropAnswer(err, mcp.DropCancelled); won {
-		r.skipAnswer()
-	}
-	if won {
-		s.core.logger.InfoContext(r.ctx, "request.cancelled",
-			append(r.LogAttrs(), "started", r.started(), "cause", err.Cause, "reason", err.Detail)...)
-	}
-	return won
 }

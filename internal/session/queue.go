@@ -51,6 +51,32 @@ func (r *Request) queue() (full string) {
 	return ""
 }
 
+// queueFull is the answer to a request that finds no place in the queue, has lost it, or has waited for too long. If it needs a
+// slot of a class, it names the class.
+func (r *Request) queueFull(limit string) *mcp.Error {
+	state := r.classState()
+	if state == nil {
+		return Overload(limit)
+	}
+	if state.InUse >= state.Limit {
+		r.core.ledger.limitReached(ClassPrefix + state.Name)
+	}
+	return mcp.NewError(mcp.CodeInternalError, "the server is overloaded: %s (%d) is reached: class %q has %d of %d slots in use, and %d requests wait for it",
+		limit, r.core.queueSize(limit), state.Name, state.InUse, state.Limit, state.Queued).
+		WithData(mcp.ErrorData{Reason: string(mcp.RejectOverload), Limit: limit, Class: state})
+}
+
+// queueSize returns the bound that has the name of a limit of [Request.queue].
+func (c *Core) queueSize(limit string) int {
+	switch limit {
+	case limits.NameQueueSession:
+		return c.limits.MaxQueuePerSession
+	case limits.NameQueueWait:
+		return c.limits.MaxQueueWait
+	}
+	return c.limits.MaxQueue
+}
+
 // waitsFor tells apart what requests wait for: each class, requests about the connection, and
 // all others share the queue.
 func (rt *Route) waitsFor() any {

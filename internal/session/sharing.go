@@ -11,7 +11,7 @@ import (
 // This file is about what the replicas share of a session with a sealed id: each of them may change it, and tells the
 // others.
 
-// SharedSessions returns those of this process. The caller owns the slice.
+// SharedSessions returns the sessions of this process that other replicas may serve, too. The caller owns the slice.
 func (c *Core) SharedSessions() (all []SharedSession) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

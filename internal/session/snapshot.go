@@ -166,6 +166,15 @@ func (snap *Snapshot) addSession(s *Session) {
 // Pending returns how many requests are live in the core.
 func (c *Core) Pending() int { return len(live[*Request](c.ledger)) }
 
+// Load adds to what a replica says of itself whether the core drains, and how many requests, sessions and tasks
+// it has.
+func (c *Core) Load(info *ReplicaInfo) {
+	info.Draining, info.InFlight, info.Tasks = c.Draining(), c.Pending(), len(live[*Detached](c.ledger))
+	c.mu.Lock()
+	info.Sessions = len(c.sessions)
+	c.mu.Unlock()
+}
+
 // snapshot copies the live set and the counters under all locks.
 func (l *ledger) snapshot() *Snapshot {
 	snap := &Snapshot{Counters: Counters{

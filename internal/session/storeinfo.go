@@ -86,11 +86,3 @@ const (
 func SignalOutcomes() []string {
 	return []string{SignalSent, SignalReceived, SignalUnknown, SignalLost}
 }
-
-// Load adds what the core has now.
-func (c *Core) Load(info *ReplicaInfo) {
-	info.Draining, info.InFlight, info.Tasks = c.Draining(), c.Pending(), len(live[*Detached](c.ledger))
-	c.mu.Lock()
-	info.Sessions = len(c.sessions)
-	c.mu.Unlock()
-}

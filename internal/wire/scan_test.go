@@ -189,25 +189,49 @@ func TestScannerDepth(t *testing.T) {
 	}
 }
 
-func TestPlainTextEndsAtTheFirstSpecialByte(t *testing.T) {
-	special := func(c byte, notASCII uint64) bool {
-		return c < ' ' || c == '"' || c == '\\' || c >= 0x80 && notASCII != 0
+// special reports whether a byte ends a run of plain text.
+func special(c byte, notASCII uint64) bool {
+	return c < ' ' || c == '"' || c == '\\' || c >= 0x80 && notASCII != 0
+}
+
+// checkPlain compares plain with a loop over all bytes.
+func checkPlain(t *testing.T, text []byte, start int, notASCII uint64) {
+	t.Helper()
+	want := len(text)
+	if end := slices.IndexFunc(text[start:], func(c byte) bool { return special(c, notASCII) }); end >= 0 {
+		want = start + end
 	}
-	const length = longRun + 32 + 8 + 3 // a pass of each loop
+	if got := plain(text, start, notASCII); got != want {
+		t.Fatalf("%q from %d: %d, want %d", text, start, got, want)
+	}
+}
+
+// Each pair of bytes, at a place in each of the loops of plain: what is above a special byte is marked wrongly.
+func TestPlainTextEndsAtEachByte(t *testing.T) {
+	text := bytes.Repeat([]byte{'x'}, longRun+2*32+16)
 	for _, notASCII := range []uint64{highBits, 0} {
 		for c := range 256 {
 			for above := range 256 {
-				text := bytes.Repeat([]byte{'x'}, length+1)
-				for at := range length {
+				for _, at := range []int{0, 3, 7, longRun + 5, longRun + 32 + 31, len(text) - 12, len(text) - 2} {
 					text[at], text[at+1] = byte(c), byte(above)
-					want := length
-					if end := slices.IndexFunc(text[at:length], func(c byte) bool { return special(c, notASCII) }); end >= 0 {
-						want = at + end
-					}
-					for start := range min(at, 2) + 1 {
-						if got := plain(text[:length], start, notASCII); got != want {
-							t.Fatalf("%q from %d: %d, want %d", text[:length], start, got, want)
-						}
+					checkPlain(t, text, 0, notASCII)
+					text[at], text[at+1] = 'x', 'x'
+				}
+			}
+		}
+	}
+}
+
+func TestPlainTextEndsAtEachPlace(t *testing.T) {
+	for _, notASCII := range []uint64{highBits, 0} {
+		for length := range longRun + 2*32 + 16 {
+			text := bytes.Repeat([]byte{'x'}, length)
+			for start := range min(8, length+1) {
+				checkPlain(t, text, start, notASCII)
+				for at := start; at < length; at++ {
+					for _, c := range []byte{0x00, 0x1f, ' ', '!', '"', '#', '\\', ']', 0x7f, 0x80, 0xff} {
+						text[at] = c
+						checkPlain(t, text, start, notASCII)
 					}
 					text[at] = 'x'
 				}

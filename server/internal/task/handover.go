@@ -8,7 +8,7 @@ import (
 )
 
 // A replica that shuts down hands over the tasks of restartable tools whose handlers it has stopped. Another one begins
-// them at once: it need not wait until the replica is lost.
+// them at once ([Service.takeOver]): it need not wait until the replica is lost.
 
 // passable reports whether another replica may begin the handler again.
 func (t *task) passable() bool { return t.stored && t.run < t.records.core.Limits().MaxTaskRuns }

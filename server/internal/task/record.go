@@ -88,6 +88,9 @@ func told(err error) error {
 // errTaskOver says that the task has ended and cannot be changed.
 var errTaskOver = errors.New("server: the task has ended")
 
+// errAway says that the store has not answered.
+var errAway = errors.New("server: the store of the tasks is away")
+
 // change changes the record of a task that has not ended. All changes go through it, so that the
 // first end of a task counts. With errTaskOver it returns the record as it is.
 func (s *records) change(ctx context.Context, id string, f func(*store.TaskRecord) error) (rec *store.TaskRecord, err error) {
@@ -183,6 +186,3 @@ func taskText(message string) string { return logline.Printable(message, maxTask
 // taskName returns the name of a task in logs and traces: a part of the id, since the whole id
 // gives access to the task.
 func taskName(id string) string { return fmt.Sprintf("%.8s", id) }
-
-// errAway says that the store has not answered.
-var errAway = errors.New("server: the store of the tasks is away")

@@ -117,6 +117,19 @@ func (t *task) change(f func(*store.TaskRecord) error) (*store.TaskRecord, error
 	return rec, err
 }
 
+func (t *task) takenOver(rec *store.TaskRecord) bool { return takenOver(rec, t.run, t.replica) }
+
+// unlessTakenOver returns a change that fails if another replica runs the task, or does so until this one has claimed
+// it. (An earlier release stores no number: for it there is one run.)
+func (t *task) unlessTakenOver(change func(*store.TaskRecord) error) func(*store.TaskRecord) error {
+	return func(rec *store.TaskRecord) error {
+		if t.takenOver(rec) || t.run > 1 && rec.Runs < t.run {
+			return errTakenOver
+		}
+		return change(rec)
+	}
+}
+
 func (t *task) status() mcp.TaskStatus {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -313,17 +326,4 @@ type waiter struct {
 	ask.Question
 	answer  chan jsontext.Value // buffered for the one answer
 	judging sync.Mutex          // held while an answer is judged that the handler gets if it is valid
-}
-
-func (t *task) takenOver(rec *store.TaskRecord) bool { return takenOver(rec, t.run, t.replica) }
-
-// unlessTakenOver returns a change that fails if another replica runs the task, or does so until this one has claimed
-// it. (An earlier release stores no number: for it there is one run.)
-func (t *task) unlessTakenOver(change func(*store.TaskRecord) error) func(*store.TaskRecord) error {
-	return func(rec *store.TaskRecord) error {
-		if t.takenOver(rec) || t.run > 1 && rec.Runs < t.run {
-			return errTakenOver
-		}
-		return change(rec)
-	}
 }
