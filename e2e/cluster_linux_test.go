@@ -236,12 +236,12 @@ func TestRollingRestartInClusterFailsNoCall(t *testing.T) {
 	for i, old := range r.servers {
 		r.awaitWork(t, true)
 		r.prom.scraped(t, old)
-		for _, d := range []time.Duration{longest, longest / 2} { // they end when new calls are refused, one while the other goes on
-			r.last(t, c, i, spec.delay+d)
-		}
 		r.start(t, i, pods[2+i], admins[2+i])
 		eventually(t, func() error { _, _, err := r.servers[i].get(spec.readiness.path, "*/*"); return err })
 		service.route(append(r.servers[:len(r.servers):len(r.servers)], old)...)
+		for _, d := range []time.Duration{longest, longest / 2} { // they end when new calls are refused, one while the other goes on
+			r.last(t, c, old, spec.delay+d)
+		}
 		ending, told = append(ending, old), append(told, time.Now())
 		seldom := c.callSeldom(t, 2*len(r.servers)+2)
 		spec.leave(t, old)

@@ -280,12 +280,12 @@ func (c *crowd) subscribe(t *testing.T) {
 	}
 }
 
-// last begins calls that take a part of the drain, until a replica has one of them. Each caller then
+// last begins calls that take a part of the drain, until an old replica has one of them. Each caller then
 // calls again, over the same connection unless the server has closed it.
-func (r *rollout) last(t *testing.T, c *crowd, i int, d time.Duration) {
+func (r *rollout) last(t *testing.T, c *crowd, old *server, d time.Duration) {
 	t.Helper()
 	for n := range 20 {
-		client, id := httpClient(t), fmt.Sprintf("lasting-%d-%v-%02d", i, d, n)
+		client, id := httpClient(t), fmt.Sprintf("lasting-%s-%v-%02d", old.instance(), d, n)
 		c.all.Go(func() {
 			r := call(id, "sleep", object{"ms": d.Milliseconds()})
 			if _, ok := c.ask(client, r.headers(), r); ok {
@@ -295,7 +295,7 @@ func (r *rollout) last(t *testing.T, c *crowd, i int, d time.Duration) {
 		})
 		var holder *server
 		eventually(t, func() error {
-			for _, s := range r.servers {
+			for _, s := range append(r.servers[:len(r.servers):len(r.servers)], old) {
 				rep, err := s.requests()
 				if err != nil {
 					return err
@@ -307,11 +307,11 @@ func (r *rollout) last(t *testing.T, c *crowd, i int, d time.Duration) {
 			}
 			return errNotYet
 		})
-		if holder == r.servers[i] {
+		if holder == old {
 			return
 		}
 	}
-	t.Fatalf("replica %d gets no call", i)
+	t.Fatalf("replica %s gets no call", old.instance())
 }
 
 // listen subscribes, and expects an answer when the server does not serve it any longer.
@@ -360,7 +360,7 @@ func roll(t *testing.T, quick, slow int) {
 	for i := range r.servers {
 		r.awaitWork(t, slow > 0)
 		if slow > 0 {
-			r.last(t, c, i, lastingTime)
+			r.last(t, c, r.servers[i], lastingTime)
 		}
 		old := r.servers[i]
 		if cut := r.restart(t, i); cut != 0 {
@@ -413,7 +413,7 @@ func TestRestartWithoutDrainCutsCalls(t *testing.T) {
 	for i := range r.servers {
 		r.awaitWork(t, true)
 		r.prom.scraped(t, r.servers[i]) // a series whose first scrape is the last one has no increase
-		r.last(t, c, i, lastingTime)
+		r.last(t, c, r.servers[i], lastingTime)
 		n := r.restart(t, i)
 		if n == 0 {
 			t.Errorf("replica %d has cut nothing, and had a call of %v", i, lastingTime)

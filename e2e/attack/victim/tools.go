@@ -54,7 +54,7 @@ func addTools(srv *server.Server) {
 	})
 	server.AddTool(srv, server.Tool{Name: "sleep", Deadline: longest}, sleep)
 	server.AddTool(srv, server.Tool{Name: "scarce", Deadline: longest, Class: server.NewClass("scarce", 4).PerCaller(2)}, sleep)
-	server.AddTool(srv, server.Tool{Name: "ask"}, func(_ context.Context, call *server.Call, _ none) (string, error) {
+	server.AddTool(srv, server.Tool{Name: "ask", Deadline: longest}, func(_ context.Context, call *server.Call, _ none) (string, error) {
 		answer, _, err := server.ElicitForm[consent](call, "confirm", "Shall I?")
 		return fmt.Sprint(answer.OK), err
 	})
