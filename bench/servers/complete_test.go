@@ -54,7 +54,7 @@ func TestCompleteServerRefuses(t *testing.T) {
 		"an unknown argument":      {old: `"text":"x"`, new: `"text":"x","y":1`, want: "unknown"},
 		"a missing argument":       {old: `"text":"x"`, want: errMissing.Error()},
 		"null for a text":          {old: `"x"`, new: `null`, want: errMissing.Error()},
-		"a number for a text":      {old: `"x"`, new: `1`, want: "cannot unmarshal"},
+		"a number for a text":      {old: `"x"`, new: `1`, want: "unmarshal JSON number"},
 		"not UTF-8":                {old: `"x"`, new: "\"\xff\"", want: "UTF-8"},
 		"an unknown session":       {change: header("Mcp-Session-Id", "x"), want: "no such session"},
 	} {
