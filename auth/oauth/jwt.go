@@ -56,9 +56,6 @@ func (s *ResourceServer) verifyJWT(ctx context.Context, _ *auth.Caller, token st
 	if err != nil {
 		return v, s.refuseJWT(parsed, err)
 	}
-	if typed {
-		from.sendsType.Store(true)
-	}
 	if err := json.Unmarshal(c.raw, &c.claims); err != nil {
 		return v, s.refuseJWT(parsed, fmt.Errorf("%w: %w", jwt.ErrTokenMalformed, err))
 	}
@@ -67,6 +64,9 @@ func (s *ResourceServer) verifyJWT(ctx context.Context, _ *auth.Caller, token st
 	}
 	if v.principal, err = c.principal(&s.cfg, c.issuer); err != nil {
 		return v, s.refuse(reasonClaims, err)
+	}
+	if typed { // not before: the issuer may send another type for other resources
+		from.sendsType.Store(true)
 	}
 	v.expires = v.principal.Expires
 	return v, nil

@@ -270,6 +270,23 @@ func TestTokenTypes(t *testing.T) {
 	require.Equal(t, "token_type", refusedFor(t, rs, plain(nil)).Reason)
 }
 
+// Only a token that is accepted tells that an issuer sends at+jwt. The issuer may send that type for another resource and JWT
+// for this one, and anybody with such a token could otherwise shut out everybody else.
+func TestRefusedTokensDoNotSetTheType(t *testing.T) {
+	key := newSigner("k1", "ES256")
+	for name, changes := range map[string]jwt.MapClaims{
+		"another resource": {"aud": "https://other.example.com/mcp"},
+		"expired":          {"exp": time.Now().Add(-time.Hour).Unix()},
+		"no subject":       {"sub": nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rs := newServer(t, newIssuer(key), nil)
+			refusedFor(t, rs, bearer(key.sign(with(goodClaims(), changes), map[string]any{"typ": "at+jwt"})))
+			admitted(t, rs, bearer(key.sign(goodClaims(), map[string]any{"typ": "JWT"})))
+		})
+	}
+}
+
 // Each issuer's keys verify that issuer's tokens only.
 func TestSeveralIssuers(t *testing.T) {
 	first, second := newSigner("k1", "ES256"), newSigner("k1", "ES256")
