@@ -9,15 +9,28 @@ type bucket struct {
 	last  time.Time
 }
 
-// take takes a token. If there is none, it returns the time until there is one.
-func (b *bucket) take(now time.Time, burst, perSecond float64) time.Duration {
+// wait returns the time until there is a token, or 0.
+func (b *bucket) wait(now time.Time, burst, perSecond float64) time.Duration {
 	b.refill(now, perSecond)
-	if b.taken+1 > burst {
-		missing := b.taken + 1 - burst
+	if missing := b.taken + 1 - burst; missing > 0 {
 		return max(time.Duration(missing/perSecond*float64(time.Second)), 1)
 	}
-	b.taken++
 	return 0
+}
+
+// take takes a token. If there is none, it returns the time until there is one.
+func (b *bucket) take(now time.Time, burst, perSecond float64) time.Duration {
+	wait := b.wait(now, burst, perSecond)
+	if wait == 0 {
+		b.taken++
+	}
+	return wait
+}
+
+// owe takes a token even if there is none.
+func (b *bucket) owe(now time.Time, perSecond float64) {
+	b.refill(now, perSecond)
+	b.taken++
 }
 
 // give gives a token back.

@@ -19,11 +19,22 @@ type failures struct {
 	byAddress map[addressKey]*bucket
 }
 
-// take counts an attempt of an address. succeeded must be called if the attempt was not in vain.
-// If the address has had too many failures, wait is the time until it may try again. evicted tells
-// that the failures of another address were forgotten.
-func (f *failures) take(remote string, now time.Time) (succeeded func(), wait time.Duration, evicted bool) {
-	key := share.KeyOf(nil, share.AddrOf(remote))
+// wait returns the time until an address may ask again, or 0. What it asks meanwhile is not known to be in vain, and counts for
+// nothing: callers behind one address, or one with many calls at once, are not refused for good tokens.
+func (f *failures) wait(remote string, now time.Time) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b := f.byAddress[keyOf(remote)]
+	if b == nil {
+		return 0
+	}
+	return b.wait(now, f.perMinute, f.perMinute/60)
+}
+
+// add counts a failure of an address. Those of requests that were under way at one time can be more than there may be: then the
+// address waits for longer. evicted tells that the failures of another address were forgotten.
+func (f *failures) add(remote string, now time.Time) (evicted bool) {
+	key := keyOf(remote)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	b := f.byAddress[key]
@@ -34,15 +45,11 @@ func (f *failures) take(remote string, now time.Time) (succeeded func(), wait ti
 		b = &bucket{}
 		f.byAddress[key] = b
 	}
-	if wait = b.take(now, f.perMinute, f.perMinute/60); wait > 0 {
-		return nil, wait, evicted
-	}
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		b.give()
-	}, 0, evicted
+	b.owe(now, f.perMinute/60)
+	return evicted
 }
+
+func keyOf(remote string) addressKey { return share.KeyOf(nil, share.AddrOf(remote)) }
 
 // searched is how many addresses are looked at for one without failures, when there are too many.
 const searched = 16

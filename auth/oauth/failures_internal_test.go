@@ -23,7 +23,7 @@ func TestMemoryOfAddresses(t *testing.T) {
 	before := heap()
 	f := failures{byAddress: map[addressKey]*bucket{}, perMinute: 20, max: addresses}
 	for i := range 2 * addresses {
-		f.take(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255), time.Now())
+		f.add(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255), time.Now())
 	}
 	took := heap() - before
 	t.Logf("an address takes %d bytes", took/addresses)

@@ -39,31 +39,29 @@ var errFull = errors.New("there are too many introspections at one time (" + lim
 // remembered before they have it, and one that comes a moment later finds it. An address whose
 // tokens were bad too often is refused before anything is asked.
 func (s *ResourceServer) introspect(ctx context.Context, caller *auth.Caller, token string, sum digest) (verified, *refusal) {
-	succeeded, wait, evicted := s.failures.take(caller.RemoteAddr, s.cfg.Now())
-	if evicted {
-		s.counts.reached(limitAddresses)
-	}
-	if wait > 0 {
+	if wait := s.failures.wait(caller.RemoteAddr, s.cfg.Now()); wait > 0 {
 		s.counts.reached(limitFailures)
 		return verified{}, rateLimited(wait)
 	}
+	address := caller.RemoteAddr // that of the one who asks: those who only wait for the answer pay nothing
 	done := s.introspections.DoChan(string(sum[:]), func() (any, error) {
 		now := s.cfg.Now()
 		if p := s.cache.get(sum, now); p != nil {
 			return introspected{verified: verified{principal: p, expires: p.Expires}}, nil
 		}
 		v, refused := s.ask(token)
-		if refused == nil {
+		switch {
+		case refused == nil:
 			s.remember(sum, v, now)
+		case refused.Reason == reasonUnavailable: // not the caller's fault
+		case s.failures.add(address, s.cfg.Now()):
+			s.counts.reached(limitAddresses)
 		}
 		return introspected{v, refused}, nil
 	})
 	select {
 	case r := <-done:
 		result := r.Val.(introspected)
-		if result.refused == nil || result.refused.Reason == reasonUnavailable {
-			succeeded() // it was not the caller's fault
-		}
 		return result.verified, result.refused
 	case <-ctx.Done():
 		return verified{}, unavailable(0, context.Cause(ctx))

@@ -1,8 +1,10 @@
 package oauth_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -128,6 +130,75 @@ func TestFailuresOfAnAddress(t *testing.T) {
 		admitted(t, rs, from("192.0.2.1:1", "newer"))
 		require.EqualValues(t, 81, rs.Stats().LimitsReached["max_auth_failures"])
 	})
+}
+
+// Only an answer counts as a failure: neither many calls at once with good tokens, nor callers that leave before the answer, nor
+// those that wait for the answer that another one has asked for.
+func TestOnlyBadTokensAreFailures(t *testing.T) {
+	slow := func(t *testing.T) (*oauth.ResourceServer, *fakeIssuer) {
+		issuer := newIssuer()
+		rs := newServer(t, issuer, introspecting)
+		require.NoError(t, rs.Check(t.Context()))
+		issuer.answer(func(http.ResponseWriter, *http.Request) bool {
+			time.Sleep(time.Second)
+			return false
+		})
+		return rs, issuer
+	}
+	each := func(n int, f func(n int)) {
+		var all sync.WaitGroup
+		for i := range n {
+			all.Go(func() { f(i) })
+		}
+		all.Wait()
+	}
+	for name, test := range map[string]func(*testing.T){
+		"many good ones at once": func(t *testing.T) {
+			rs, issuer := slow(t)
+			each(30, func(n int) {
+				issuer.know(fmt.Sprint("good", n), nil)
+				admitted(t, rs, from("192.0.2.1:1", fmt.Sprint("good", n)))
+			})
+		},
+		"one good one often": func(t *testing.T) {
+			rs, issuer := slow(t)
+			issuer.know("good", nil)
+			each(30, func(int) { admitted(t, rs, from("192.0.2.1:1", "good")) })
+		},
+		"callers that leave": func(t *testing.T) {
+			rs, issuer := slow(t)
+			each(30, func(n int) {
+				issuer.know(fmt.Sprint("good", n), nil)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				defer cancel()
+				_, err := rs.Authenticate(ctx, from("192.0.2.1:1", fmt.Sprint("good", n)))
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			})
+			time.Sleep(2 * time.Second) // the issuer has answered
+			issuer.know("new", nil)
+			admitted(t, rs, from("192.0.2.1:1", "new"))
+		},
+		"callers that wait for the answer of another": func(t *testing.T) {
+			rs, issuer := slow(t)
+			each(100, func(n int) {
+				time.Sleep(time.Duration(n)) // the first is at another address
+				require.Equal(t, "token_inactive", refusedFor(t, rs, from(fmt.Sprintf("192.0.2.%d:1", min(n, 1)), "bad")).Reason)
+			})
+			require.Equal(t, 1, issuer.fetches("/introspect")-1) // the other one was Check's
+			issuer.know("new", nil)
+			admitted(t, rs, from("192.0.2.1:1", "new"))
+		},
+		"bad ones at once": func(t *testing.T) {
+			rs, issuer := slow(t)
+			each(30, func(n int) { refusedFor(t, rs, from("192.0.2.1:1", fmt.Sprint("bad", n))) })
+			issuer.know("new", nil)
+			require.Equal(t, 33*time.Second, refusedFor(t, rs, from("192.0.2.1:1", "new")).RetryAfter, "eleven too many, three seconds each")
+			time.Sleep(33 * time.Second)
+			admitted(t, rs, from("192.0.2.1:1", "new"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+	}
 }
 
 // The addresses whose failures are remembered are bounded.
