@@ -97,7 +97,8 @@ type Introspection struct {
 	Endpoint string
 	// ClientID and ClientSecret are this server's credentials at the issuer (client_secret_basic).
 	ClientID, ClientSecret string
-	// Always asks about JWTs too, so that a revoked token is refused when it leaves the cache.
+	// Always asks about JWTs too, so that a revoked token is refused when it leaves the cache. Those that name another one of
+	// Config.Issuers are verified with its keys.
 	Always bool
 }
 

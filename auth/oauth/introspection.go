@@ -15,10 +15,19 @@ import (
 )
 
 // introspects reports whether the issuer is asked about a token, because it is no JWT or because
-// the issuer is asked about all.
+// the issuer is asked about all of its own. A JWT that names another issuer is verified with the keys of that one: the issuer
+// that is asked does not know it, and must not see it.
 func (s *ResourceServer) introspects(token string) bool {
 	i := s.cfg.Introspection
-	return i != nil && (i.Always || !looksLikeJWT(token))
+	if i == nil || !looksLikeJWT(token) {
+		return i != nil
+	}
+	if !i.Always || len(s.issuers) == 1 {
+		return i.Always
+	}
+	c := &unverified{}
+	_, _, err := s.parser.ParseUnverified(token, c)
+	return err == nil && (c.issuer == i.Issuer || s.issuers[c.issuer] == nil)
 }
 
 // looksLikeJWT reports whether a token has three parts, of which the first is a JSON object with the member alg.

@@ -278,6 +278,31 @@ func TestIntrospectionOfJWTs(t *testing.T) {
 	require.Zero(t, issuer.fetches("/keys"))
 }
 
+// With Always and several issuers, the one that is asked sees no tokens of the others.
+func TestIntrospectionOfJWTsOfSeveralIssuers(t *testing.T) {
+	first, second := newSigner("k1", "ES256"), newSigner("k1", "ES256")
+	one, two := newIssuer(first), newIssuer(second)
+	two.name = "https://other.example.com"
+	rs := newServer(t, one, func(c *oauth.Config) {
+		c.Issuers = []string{one.name, two.name}
+		c.Client = &http.Client{Transport: byHost{"login.example.com": one, "other.example.com": two}}
+		introspecting(c)
+		c.Introspection.Issuer, c.Introspection.Endpoint, c.Introspection.Always = one.name, one.name+"/introspect", true
+	})
+	other := jwt.MapClaims{"iss": two.name}
+	require.Equal(t, two.name, admitted(t, rs, bearer(second.sign(with(goodClaims(), other), nil))).Issuer)
+	require.Equal(t, "token_signature", refusedFor(t, rs, bearer(first.sign(with(goodClaims(), other), nil))).Reason)
+	require.Zero(t, one.fetches("/introspect"))
+
+	token := first.sign(goodClaims(), nil)
+	require.Equal(t, "token_inactive", refusedFor(t, rs, bearer(token)).Reason)
+	one.know(token, nil)
+	require.Equal(t, one.name, admitted(t, rs, bearer(token)).Issuer)
+	one.know("opaque", nil)
+	admitted(t, rs, bearer("opaque"))
+	require.Equal(t, 3, one.fetches("/introspect"))
+}
+
 // Without introspection an opaque token is malformed, and the issuer is not asked.
 func TestOpaqueTokenWithoutIntrospection(t *testing.T) {
 	issuer := newIssuer()
