@@ -1,15 +1,20 @@
 package server_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/auth/local"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -239,4 +244,21 @@ func TestPreflightBehindAuthentication(t *testing.T) {
 	res, body = request("OPTIONS")
 	require.Equal(t, 405, res.StatusCode, "a call is none under this method")
 	require.NotContains(t, body, "hello")
+}
+
+// A certificate belongs to its connection: if it is refused, the client must come with another connection to show another
+// certificate. Any other credential may be better in the next request.
+func TestRefusedCertificatesEndTheConnection(t *testing.T) {
+	srv := newServer(t, server.WithAuthenticator(&local.Certificates{Subject: "dns"}))
+	expired := &x509.Certificate{SerialNumber: big.NewInt(7), DNSNames: []string{"desk.example.org"}, NotAfter: time.Now().Add(-time.Minute)}
+	for name, chains := range map[string][][]*x509.Certificate{"expired": {{expired}}, "none": nil} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "https://127.0.0.1/mcp", nil)
+			r.TLS = &tls.ConnectionState{VerifiedChains: chains}
+			w := httptest.NewRecorder()
+			srv.Handler().ServeHTTP(w, r)
+			require.Equal(t, 401, w.Code, w.Body)
+			require.Equal(t, chains != nil, w.Header().Get("Connection") == "close")
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -34,12 +35,17 @@ func (c *Certificates) Check() error {
 }
 
 // Authenticate implements [auth.Authenticator]. A caller without a verified certificate matches
-// [auth.ErrNotRecognized].
+// [auth.ErrNotRecognized]. A certificate that expires while its connection lives is refused from then on.
 func (c *Certificates) Authenticate(_ context.Context, caller *auth.Caller) (*auth.Principal, error) {
 	if caller.TLS == nil || len(caller.TLS.VerifiedChains) == 0 || len(caller.TLS.VerifiedChains[0]) == 0 {
 		return nil, refuseCertificate("certificate_missing", auth.ErrNotRecognized)
 	}
 	leaf := caller.TLS.VerifiedChains[0][0]
+	expires := expiry(caller.TLS.VerifiedChains)
+	if !time.Now().Before(expires) { // it was good at the handshake; the connection may live for days
+		return nil, refuseCertificate("certificate_expired",
+			fmt.Errorf("auth: the certificate %s, or one that vouches for it, has expired at %s", leaf.SerialNumber, expires.UTC().Format(time.RFC3339)))
+	}
 	names, err := namesOf(c.Subject, leaf)
 	if err != nil {
 		return nil, refuseCertificate("certificate_name", err)
@@ -48,7 +54,23 @@ func (c *Certificates) Authenticate(_ context.Context, caller *auth.Caller) (*au
 		return nil, refuseCertificate("certificate_name",
 			fmt.Errorf("auth: the certificate %s has %d names of the kind %q, want one", leaf.SerialNumber, len(names), c.Subject))
 	}
-	return &auth.Principal{Issuer: leaf.Issuer.String(), Subject: names[0], Scopes: c.Scopes, Expires: leaf.NotAfter}, nil
+	return &auth.Principal{Issuer: leaf.Issuer.String(), Subject: names[0], Scopes: c.Scopes, Expires: expires}, nil
+}
+
+// expiry returns when the last of the chains ends. A chain ends with the first of its certificates.
+func expiry(chains [][]*x509.Certificate) (last time.Time) {
+	for _, chain := range chains {
+		first := chain[0].NotAfter
+		for _, c := range chain[1:] {
+			if c.NotAfter.Before(first) {
+				first = c.NotAfter
+			}
+		}
+		if first.After(last) {
+			last = first
+		}
+	}
+	return last
 }
 
 func namesOf(kind string, leaf *x509.Certificate) (names []string, err error) {

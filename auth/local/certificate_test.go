@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"net/url"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -51,6 +52,39 @@ func TestCertificatesThatWereNotVerifiedAreIgnored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, err := (&local.Certificates{Subject: "dns"}).Authenticate(t.Context(), c)
 			requireRefused(t, p, err, "certificate_missing", true)
+		})
+	}
+}
+
+// A certificate is verified when the connection begins. It ends with the first certificate of its chain, and with the last of
+// several chains.
+func TestCertificatesExpireOnALiveConnection(t *testing.T) {
+	for name, ends := range map[string][][]time.Duration{
+		"leaf":         {{time.Minute, time.Hour}},
+		"intermediate": {{time.Hour, time.Minute, 2 * time.Hour}},
+		"two chains":   {{time.Hour, time.Second}, {time.Hour, time.Minute}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				chains := make([][]*x509.Certificate, len(ends))
+				for i, chain := range ends {
+					for _, end := range chain {
+						chains[i] = append(chains[i], &x509.Certificate{
+							SerialNumber: big.NewInt(7), DNSNames: []string{"desk.example.org"}, NotAfter: began.Add(end),
+						})
+					}
+				}
+				caller := &auth.Caller{Transport: "http", TLS: &tls.ConnectionState{VerifiedChains: chains}}
+				c := &local.Certificates{Subject: "dns"}
+				time.Sleep(time.Minute - 1)
+				p, err := c.Authenticate(t.Context(), caller)
+				require.NoError(t, err)
+				require.Equal(t, began.Add(time.Minute), p.Expires)
+				time.Sleep(time.Nanosecond)
+				p, err = c.Authenticate(t.Context(), caller)
+				requireRefused(t, p, err, "certificate_expired", false)
+			})
 		})
 	}
 }

@@ -213,6 +213,9 @@ func (x *exchange) refuseRequest(id mcp.ID, status int, reason mcp.RefuseReason,
 // refuseCaller answers a caller that the authenticator refuses, before the body is read.
 func (x *exchange) refuseCaller(r *mcp.Refusal) {
 	describeRefusal(x.w.Header(), r)
+	if r.Code() == http.StatusUnauthorized && x.r.TLS != nil && len(x.r.TLS.VerifiedChains) > 0 {
+		x.w.Header().Set("Connection", "close") // its certificate stays that of the connection
+	}
 	x.refuse(int(r.Code()), mcp.RefuseAuthentication, r.RPC())
 }
 
