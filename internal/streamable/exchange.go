@@ -88,6 +88,9 @@ func (x *exchange) sessionOrRefuse(id string) *session.Session {
 		x.refuse(http.StatusBadRequest, mcp.RefuseHeader, err)
 		return nil
 	}
+	if x.refuseUnknownVersion() {
+		return nil
+	}
 	s, reason, err := x.visit(id)
 	switch reason {
 	case "":
@@ -101,6 +104,17 @@ func (x *exchange) sessionOrRefuse(id string) *session.Session {
 		x.refuse(http.StatusTooManyRequests, mcp.RefuseOverload, err)
 	}
 	return s
+}
+
+// refuseUnknownVersion refuses an exchange of the legacy era whose version header names no revision that exists (specification
+// 2025-11-25: "Protocol Version Header"), and reports whether it has. Without the header the revision is that of the session.
+func (x *exchange) refuseUnknownVersion() bool {
+	version := x.r.Header.Get(headerVersion)
+	if _, known := mcp.Version(version).Era(); known || version == "" {
+		return false
+	}
+	x.refuse(http.StatusBadRequest, mcp.RefuseVersion, invalid("unsupported %s", headerVersion))
+	return true
 }
 
 // wantsNullID reports whether an error that belongs to no request has the id null. JSON-RPC

@@ -78,10 +78,13 @@ func (x *exchange) modern(env *wire.Envelope) bool {
 		return false
 	}
 	era, known := mcp.Version(version).Era()
-	if env.Kind == wire.Response { // a response names no revision; its session has one
-		return known && era == mcp.Modern && x.r.Header.Get(headerSessionID) == ""
+	switch {
+	case env.Kind == wire.Request:
+		return !known || era == mcp.Modern // the modern error for an unknown revision lists those that are served
+	case env.Kind == wire.Response && x.r.Header.Get(headerSessionID) != "": // it names no revision; its session has one
+		return false
 	}
-	return !known || era == mcp.Modern
+	return known && era == mcp.Modern
 }
 
 // modernPost serves a message of the modern era.
@@ -117,11 +120,8 @@ func (x *exchange) legacyPost(in *session.Inbound) {
 		x.initialize(in)
 		return
 	}
-	if version := x.r.Header.Get(headerVersion); version != "" {
-		if _, known := mcp.Version(version).Era(); !known {
-			x.refuse(http.StatusBadRequest, mcp.RefuseVersion, invalid("unsupported %s", headerVersion))
-			return
-		}
+	if x.refuseUnknownVersion() {
+		return
 	}
 	if id == "" {
 		x.reject(in, mcp.RejectNotInitialized, x.missingSession())

@@ -43,6 +43,7 @@ func TestLegacySession(t *testing.T) {
 			"io.modelcontextprotocol/clientCapabilities; clients of older revisions begin with initialize"
 		const noMethod = "method not allowed: messages come by POST; GET and DELETE are for sessions and need Mcp-Session-Id"
 		missing := failure("1", -32600, noID)
+		badVersion := failure("", -32600, "unsupported Mcp-Protocol-Version")
 		for _, step := range []struct {
 			name, method, body string
 			headers            []header
@@ -67,6 +68,12 @@ func TestLegacySession(t *testing.T) {
 				`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"there is no such session","data":{"reason":"session_unknown"}}}`},
 			{"call in an unknown session", "POST", legacy(1, "tools/call", "echo"), []header{unknown}, 404, noSession},
 			{"initialize in an unknown session", "POST", legacy(1, "initialize", ""), []header{unknown}, 404, noSession},
+
+			{"notification with an unknown version", "POST", initialized, []header{sid, "Mcp-Protocol-Version: 1999-01-01"}, 400, badVersion},
+			{"notification without a session, with an unknown version", "POST", initialized, []header{"Mcp-Protocol-Version: 1999-01-01"}, 400, badVersion},
+			{"get with an unknown version", "GET", "", []header{sid, "Mcp-Protocol-Version: 1999-01-01"}, 400, badVersion},
+			{"resume with an unknown version", "GET", "", []header{sid, "Mcp-Protocol-Version: 1999-01-01", "Last-Event-Id: 1"}, 400, badVersion},
+			{"delete with an unknown version", "DELETE", "", []header{sid, "Mcp-Protocol-Version: 1999-01-01"}, 400, badVersion},
 
 			{"get without a session", "GET", "", nil, 405, failure("", -32600, noMethod)},
 			{"get of an unknown session", "GET", "", []header{unknown}, 404, ""},
