@@ -18,7 +18,7 @@ func (x *exchange) negotiate() bool {
 	if accept := x.r.Header["Accept"]; len(accept) == 1 && accept[0] == acceptBoth {
 		x.json, x.events = true, true
 	} else {
-		x.json, x.events = acceptsAny(x.r.Header, "application/json", "application/*"), acceptsEvents(x.r.Header)
+		x.json, x.events = accepts(x.r.Header, "application/json", "application/*"), acceptsEvents(x.r.Header)
 	}
 	if !x.json && !x.events {
 		x.refuse(http.StatusNotAcceptable, mcp.RefuseAccept, invalid("Accept must allow application/json or text/event-stream"))
@@ -55,22 +55,37 @@ func (x *exchange) refuseEvents() {
 		"this server has no event streams: something around its MCP endpoint hides Flush of http.ResponseWriter"))
 }
 
-// acceptsEvents reports whether the client takes an event stream. A missing header and
-// wildcards count as yes.
-func acceptsEvents(h http.Header) bool { return acceptsAny(h, "text/event-stream", "text/*") }
+// acceptsEvents reports whether the client takes an event stream.
+func acceptsEvents(h http.Header) bool { return accepts(h, "text/event-stream", "text/*") }
 
-func acceptsAny(h http.Header, media ...string) bool {
+// accepts reports whether the client takes a media type, which is one of a group. A missing header counts as yes. Of several
+// ranges that have the type, the most exact one decides (RFC 9110, section 12.5.1).
+func accepts(h http.Header, media, group string) bool {
 	values := h.Values("Accept")
+	accepted, exactness := len(values) == 0, 0
 	for _, v := range values {
 		for part := range strings.SplitSeq(v, ",") {
-			name, _, _ := strings.Cut(part, ";")
-			name = strings.ToLower(strings.TrimSpace(name))
-			if name == "*/*" || slices.Contains(media, name) {
-				return true
+			name, parameters, _ := strings.Cut(part, ";")
+			switch n := 1 + slices.Index([]string{"*/*", group, media}, strings.ToLower(strings.TrimSpace(name))); {
+			case n > exactness:
+				accepted, exactness = !hasNoWeight(parameters), n
+			case n > 0 && n == exactness:
+				accepted = accepted || !hasNoWeight(parameters)
 			}
 		}
 	}
-	return len(values) == 0
+	return accepted
+}
+
+// hasNoWeight reports whether the parameters of a media range have q=0, which means that the client does not take it.
+func hasNoWeight(parameters string) bool {
+	for p := range strings.SplitSeq(parameters, ";") {
+		name, value, _ := strings.Cut(p, "=")
+		if value = strings.TrimSpace(value); strings.EqualFold(strings.TrimSpace(name), "q") && value != "" {
+			return strings.Trim(value, "0.") == ""
+		}
+	}
+	return false
 }
 
 func isJSON(contentType string) bool {

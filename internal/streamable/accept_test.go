@@ -81,3 +81,30 @@ func TestClientWithoutJSONGetsAnEventStream(t *testing.T) {
 		e.Conserved()
 	})
 }
+
+// What a client refuses with q=0 it does not get. Of several ranges the most exact one decides, in whatever order they come.
+func TestAcceptWithWeights(t *testing.T) {
+	e := newEndpoint(t, http1, limits.Limits{}, streamable.Config{})
+	sid := e.session()
+	const j, s = "application/json", "text/event-stream"
+	for accept, want := range map[string]string{ // the type of the answer, or "" for 406
+		"*/*": j, "*/*;q=0": "", "application/json;q=0": "", "application/json; Q=0.000": "", "application/json;q=0.001": j,
+		"application/json;q=0, text/event-stream": s, "application/*;q=0, text/*": s, "*/*, application/json;q=0": s,
+		"application/json;q=0, */*": s, "*/*;q=0, application/json": j, "application/json, */*;q=0": j,
+		"application/*;q=0, application/json;q=0.5": j, "application/json;charset=utf-8;q=0, text/event-stream;q=1": s,
+	} {
+		t.Run(accept, func(t *testing.T) {
+			e.t = t
+			res, body := e.call("echo", "Accept: "+accept)
+			if want == "" {
+				require.Equal(t, 406, res.StatusCode, body)
+				return
+			}
+			require.Equal(t, 200, res.StatusCode, body)
+			require.Equal(t, want, res.Header.Get("Content-Type"))
+		})
+	}
+	e.t = t
+	res, body := e.do(e.request(t.Context(), "GET", "", sid, "Accept: text/event-stream;q=0, */*"))
+	require.Equal(t, 406, res.StatusCode, body)
+}
