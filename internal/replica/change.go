@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -27,7 +28,17 @@ type outbox struct {
 	known   map[changeKey]struct{}
 	busy    bool
 	lost    bool // the next change says that anything may have changed
+	closing closing
 }
+
+// closing bounds what an outbox publishes when its link is closed. The zero value is open.
+type closing struct{ until time.Time }
+
+// begun reports whether nothing more is taken.
+func (c closing) begun() bool { return !c.until.IsZero() }
+
+// over reports whether what still waits must become one signal.
+func (c closing) over() bool { return c.begun() && !time.Now().Before(c.until) }
 
 type changeKey struct {
 	kind int
@@ -37,10 +48,20 @@ type changeKey struct {
 // maxWaiting is how many changes wait before they become one.
 const maxWaiting = 1024
 
-// put adds a change, and reports whether the caller must empty the outbox.
+// close takes nothing more. What waits until then becomes one change.
+func (o *outbox) close(until time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closing = closing{until}
+}
+
+// put adds a change unless the outbox is closed, and reports whether the caller must empty the outbox.
 func (o *outbox) put(c Change) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.closing.begun() {
+		return false
+	}
 	key := changeKey{c.Kind, c.Name}
 	if _, waits := o.known[key]; !waits || c.Method != "" {
 		if len(o.waiting) == maxWaiting {
@@ -62,7 +83,7 @@ func (o *outbox) take() (c Change, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case o.lost:
+	case o.lost, o.closing.over() && len(o.waiting) > 0:
 		o.waiting, o.known, o.lost = nil, nil, false
 		return Change{All: true}, true
 	case len(o.waiting) == 0:

@@ -133,12 +133,15 @@ func (l *Link) start(work func()) bool {
 	return !l.closed
 }
 
-// Close ends the link, and waits for what is on its way.
+// Close ends the link, and waits for what is on its way: no longer than for a few calls of the store, however much that is.
 func (l *Link) Close() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
 	l.cancel()
+	until := time.Now().Add(l.Timeout)
+	l.outbox.close(until)
+	l.tasks.close(until)
 	l.running.Wait()
 }
 

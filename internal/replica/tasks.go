@@ -3,6 +3,7 @@ package replica
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/store"
@@ -22,6 +23,7 @@ type taskOutbox struct {
 	waiting map[string]struct{}
 	all     bool
 	busy    bool
+	closing closing
 }
 
 // The tasks of one signal, and those that wait, are bounded.
@@ -30,10 +32,20 @@ const (
 	maxWaitingTasks = 10_000
 )
 
-// put adds tasks, and reports whether the caller must empty the outbox.
+// close takes no more tasks. Those that wait until then become one signal.
+func (o *taskOutbox) close(until time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closing = closing{until}
+}
+
+// put adds tasks unless the outbox is closed, and reports whether the caller must empty the outbox.
 func (o *taskOutbox) put(ids ...string) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.closing.begun() {
+		return false
+	}
 	o.add(ids)
 	first = !o.busy && (o.all || len(o.waiting) > 0)
 	o.busy = o.busy || first
@@ -63,8 +75,8 @@ func (o *taskOutbox) take() (s taskSignal, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case o.all:
-		o.all = false
+	case o.all, o.closing.over() && len(o.waiting) > 0:
+		o.all, o.waiting = false, nil
 		return taskSignal{All: true}, true
 	case len(o.waiting) == 0:
 		o.busy = false
