@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -47,6 +49,44 @@ func TestFullQueuesFitIntoTheirBytes(t *testing.T) {
 			runtime.KeepAlive(refused)
 		})
 	}
+}
+
+// A queue gives back the memory of records as they are written: one that was full, and whose sink hangs again near the
+// end, takes no more than a full one, and an empty one takes next to nothing.
+func TestWrittenRecordsGiveMemoryBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate, again := make(chan struct{}), make(chan struct{})
+		written := 0
+		sink := &memory{}
+		sink.instead = func(_ context.Context, entries []Entry) (int, error) {
+			<-gate
+			if written += len(entries); written > 30<<10 {
+				<-again
+			}
+			return len(entries), nil
+		}
+		before := heap()
+		l := newLog(t, Config{Sinks: []Sink{sink}})
+		fill := func() {
+			lost := l.Stats()[0].Lost[LostFull]
+			for i := 0; l.Stats()[0].Lost[LostFull] == lost; i++ {
+				l.Add(called(fmt.Sprint(strings.Repeat("x", maxTarget/2), i)))
+			}
+		}
+		fill()
+		close(gate)
+		time.Sleep(time.Second)
+		require.Less(t, l.Stats()[0].Waiting, 4<<10)
+		fill()
+		took := heap() - before
+		t.Logf("%d records take %.1f MiB of %.1f", l.Stats()[0].Waiting, float64(took)/(1<<20), float64(l.MaxBytes())/(1<<20))
+		close(again)
+		require.LessOrEqual(t, took, l.MaxBytes())
+		time.Sleep(time.Second)
+		require.Zero(t, l.Stats()[0].Waiting)
+		require.Less(t, heap()-before, 2<<20, "an empty queue")
+		require.NoError(t, l.Close(t.Context()))
+	})
 }
 
 func heap() int {

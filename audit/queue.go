@@ -13,12 +13,13 @@ type queue struct {
 	sink Sink
 
 	mu       sync.Mutex // guards the following
-	records  []Record
-	refusals []Record // of unknown callers
-	spare    []Record // memory for the next records
-	count    int      // of records, with those that are being written
-	bytes    int      // of those
-	waiting  int      // refusals, with those that are being written
+	records  chunks
+	refusals chunks // of unknown callers
+	spare    *chunk // memory for the next records
+	spares   int    // the number of these
+	count    int    // of records, with those that are being written
+	bytes    int    // of those
+	waiting  int    // refusals, with those that are being written
 	reserved int
 	unsaid   uint64    // lost records of which no record tells yet
 	since    time.Time // since when nothing was written although something waits
@@ -72,7 +73,7 @@ func (q *queue) mark(r Record) {
 // push queues a record. The caller must hold q.mu.
 func (q *queue) push(r *Record) {
 	q.begin()
-	q.records = append(q.records, *r)
+	q.append(&q.records, r)
 	q.count++
 	q.bytes += r.size()
 	q.signal()
@@ -163,7 +164,7 @@ func (q *queue) addRefusals(minute []Record) {
 			continue
 		}
 		q.begin()
-		q.refusals = append(q.refusals, minute[i])
+		q.append(&q.refusals, &minute[i])
 		q.waiting++
 	}
 	q.signal()
@@ -177,11 +178,8 @@ func (q *queue) close() {
 	q.signal()
 }
 
-// maxSpare is the number of records whose memory an empty queue keeps.
-const maxSpare = 1024
-
-// take returns the records that wait, and whether the queue is closed.
-func (q *queue) take() (records, refusals []Record, closed bool) {
+// take returns the chunks of the records that wait, and whether the queue is closed.
+func (q *queue) take() (records, refusals *chunk, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.unsaid > 0 {
@@ -189,12 +187,12 @@ func (q *queue) take() (records, refusals []Record, closed bool) {
 		q.unsaid = 0
 		q.push(&lost)
 	}
-	records, refusals = q.records, q.refusals
-	q.records, q.refusals, q.spare = q.spare, nil, nil
+	records, refusals = q.records.first, q.refusals.first
+	q.records, q.refusals = chunks{}, chunks{}
 	return records, refusals, q.closed
 }
 
-// written notes that the first n records were written, and takes back their memory.
+// written notes that the first n records were written.
 func (q *queue) written(records []Record, refusals bool, n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -212,10 +210,6 @@ func (q *queue) written(records []Record, refusals bool, n int) {
 	}
 	if q.count+q.waiting == 0 {
 		q.since = time.Time{}
-	}
-	if n == len(records) && cap(records) <= maxSpare && q.spare == nil {
-		clear(records)
-		q.spare = records[:0]
 	}
 }
 

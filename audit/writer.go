@@ -36,7 +36,7 @@ func (q *queue) run(ctx context.Context) {
 		records, refusals, closed := q.take()
 		q.writeAll(ctx, records, false)
 		q.writeAll(ctx, refusals, true)
-		if closed && len(records)+len(refusals) == 0 || ctx.Err() != nil {
+		if closed && records == nil && refusals == nil || ctx.Err() != nil {
 			break
 		}
 		if closed {
@@ -66,20 +66,17 @@ func (q *queue) finish(ctx context.Context) {
 	q.end = err
 }
 
-// writeAll writes records in batches.
-func (q *queue) writeAll(ctx context.Context, records []Record, refusals bool) {
-	for len(records) > 0 {
-		batch := records[:min(len(records), maxEntries)]
-		if !q.write(ctx, batch, refusals) {
-			return
-		}
-		records = records[len(batch):]
+// writeAll writes the records of a chunk and of those that follow it.
+func (q *queue) writeAll(ctx context.Context, c *chunk, refusals bool) {
+	for c != nil && q.write(ctx, c.records[:c.n], refusals) {
+		c = q.recycle(c)
 	}
 }
 
 // write writes a batch, however often it takes. It returns false if ctx is done before.
 func (q *queue) write(ctx context.Context, batch []Record, refusals bool) bool {
 	entries := q.encode(batch)
+	defer func() { clear(q.entries) }() // they would keep the records alive
 	for wait := minRetry; len(entries) > 0; wait = min(2*wait, maxRetry) {
 		n, err := q.try(ctx, entries)
 		n = min(max(n, 0), len(entries))
