@@ -141,15 +141,14 @@ func (l *line) arguments(r *Record) {
 // recordBytes is what a record takes in a queue, without its texts.
 const recordBytes = 640
 
-// size returns about how many bytes a record takes in a queue. Texts that it shares with others, such
-// as those of its principal and its connection, are not counted.
+// size returns about how many bytes a record takes in a queue. Texts that it shares with others, such as those of its
+// connection, are not counted. Those of its principal are: each request may have found a principal of its own.
 func (r *Record) size() int {
 	return recordBytes + len(r.ClientName) + len(r.ClientVersion) + len(r.Operation) + len(r.RequestID) + len(r.Target) +
-		len(r.redacted) + len(r.Reason)
+		len(r.redacted) + len(r.Rule) + len(r.Reason) + r.caller.size()
 }
 
-// cut shortens the texts that callers choose to what a line has of them. A record may wait for long, and a text that is
-// cut does not keep the rest alive.
+// cut shortens the texts that callers choose to what a line has of them.
 func (r *Record) cut() {
 	for _, t := range [...]struct {
 		text *string
@@ -158,8 +157,14 @@ func (r *Record) cut() {
 		{&r.ClientName, maxShort}, {&r.ClientVersion, maxShort}, {&r.RequestID, maxText}, {&r.Operation, maxText},
 		{&r.Target, maxTarget}, {&r.Rule, maxText}, {&r.Reason, maxText},
 	} {
-		if len(*t.text) > t.most {
-			*t.text = strings.Clone(strings.ToValidUTF8((*t.text)[:t.most], ""))
-		}
+		*t.text = cutText(*t.text, t.most)
 	}
+}
+
+// cutText shortens a text. A record may wait for long, and a text that is cut does not keep the rest alive.
+func cutText(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.Clone(strings.ToValidUTF8(s[:most], ""))
 }

@@ -170,6 +170,7 @@ func (l *Log) add(r *Record, reserved bool) {
 		return
 	}
 	l.seal(r)
+	r.forgetPrincipal()
 	r.cut()
 	for _, q := range l.queues {
 		q.add(r, reserved)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/auth"
 )
 
 // Full queues take no more than MaxBytes says, whichever text that callers choose is long.
@@ -23,6 +25,14 @@ func TestFullQueuesFitIntoTheirBytes(t *testing.T) {
 		"long ids":        func(i int) Record { r := called("x"); r.RequestID = long(i); return r },
 		"long clients":    func(i int) Record { r := called("x"); r.ClientName, r.ClientVersion = long(i), long(-i); return r },
 		"long reasons":    func(i int) Record { r := called("x"); r.Reason, r.Rule = long(i), long(-i); return r },
+		"long principals": func(i int) Record {
+			r := called("x")
+			r.Principal = &auth.Principal{Issuer: long(i), Subject: long(i), Tenant: long(i), Client: long(i)}
+			for range 2 * maxActors {
+				r.Principal.Actors = append(r.Principal.Actors, long(i))
+			}
+			return r
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gate := make(chan struct{})
@@ -87,6 +97,42 @@ func TestWrittenRecordsGiveMemoryBack(t *testing.T) {
 		require.Less(t, heap()-before, 2<<20, "an empty queue")
 		require.NoError(t, l.Close(t.Context()))
 	})
+}
+
+// A record that waits keeps what is written of its principal, and not the claims of a token.
+func TestWaitingRecordsKeepNoClaims(t *testing.T) {
+	gate := make(chan struct{})
+	var got Record
+	sink := &memory{}
+	sink.instead = func(_ context.Context, entries []Entry) (int, error) {
+		<-gate
+		if got.Principal == nil {
+			got = *entries[0].Record
+		}
+		return len(entries), nil
+	}
+	before := heap()
+	l := newLog(t, Config{Sinks: []Sink{sink}, MaxBytes: 2 << 20, MaxRefusals: 1})
+	for i := 0; l.Stats()[0].Lost[LostFull] == 0; i++ {
+		r := called("x")
+		r.Principal = &auth.Principal{
+			Issuer: "https://login.example.com", Subject: fmt.Sprint(i), Tenant: "acme", Client: "cli", Actors: []string{"proxy"},
+			Scopes: []string{strings.Repeat("s", 1<<10)}, Claims: map[string]any{"groups": strings.Repeat("g", 64<<10)},
+		}
+		l.Add(r)
+	}
+	took := heap() - before
+	t.Logf("%d records take %.1f MiB of %.1f", l.Stats()[0].Waiting, float64(took)/(1<<20), float64(l.MaxBytes())/(1<<20))
+	require.LessOrEqual(t, took, l.MaxBytes())
+	waiting := l.Stats()[0].Bytes
+	close(gate)
+	require.NoError(t, l.Close(t.Context()))
+	require.Greater(t, waiting, 1<<20)
+	require.Zero(t, l.Stats()[0].Bytes, "what is written is taken off as it was counted")
+	require.Equal(t, "0", got.Principal.Subject, "a sink sees who called, and may copy the record")
+	require.Equal(t, []string{"proxy"}, got.Principal.Actors)
+	require.Empty(t, got.Principal.Claims)
+	require.Empty(t, got.Principal.Scopes)
 }
 
 func heap() int {

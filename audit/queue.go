@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/auth"
 )
 
 // A queue holds the records that wait for one sink. Its writer is run.
@@ -31,11 +33,12 @@ type queue struct {
 	end  error         // of run; read it after done
 
 	// The rest belongs to run.
-	chain   *chain
-	head    Head   // the last line that is written
-	said    uint64 // the number of the head that was published last
-	entries []Entry
-	lines   []byte
+	chain      *chain
+	head       Head   // the last line that is written
+	said       uint64 // the number of the head that was published last
+	entries    []Entry
+	principals []auth.Principal // memory for those of the next entries
+	lines      []byte
 }
 
 // newQueue returns the queue of a sink, whose chain goes on where an earlier process has ended it.

@@ -14,7 +14,8 @@ type Record struct {
 	// Time is when the operation arrived; of refusals that were counted together, when the first one
 	// did.
 	Time time.Time
-	// Principal is who was found to call, or nil. It must not be changed.
+	// Principal is who was found to call, or nil. It must not be changed. A [Sink] sees of it only what a
+	// line has: issuer, subject, tenant, client and actors.
 	Principal *auth.Principal
 	// ClientName and ClientVersion are what the client says of itself. Nothing verifies them.
 	ClientName, ClientVersion string
@@ -59,6 +60,7 @@ type Record struct {
 	// Count is how many refusals, or lost records, this record stands for. 0 stands for one operation.
 	Count uint64
 
+	caller   caller // the principal, while the record waits
 	digest   [digestSize]byte
 	digested bool
 	redacted []byte // JSON

@@ -106,6 +106,7 @@ func (q *queue) encode(batch []Record) []Entry {
 	q.entries, q.lines = q.entries[:0], q.lines[:0]
 	ends := make([]int, 0, maxEntries)
 	for i := range batch {
+		batch[i].Principal = q.principal(&batch[i].caller)
 		from := len(q.lines)
 		q.lines = q.chain.end(batch[i].append(q.lines), from)
 		ends = append(ends, len(q.lines))
