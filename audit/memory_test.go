@@ -135,6 +135,25 @@ func TestWaitingRecordsKeepNoClaims(t *testing.T) {
 	require.Empty(t, got.Principal.Scopes)
 }
 
+// Refusals with long reasons, which an authenticator may make up, fit into the memory of the queue of refusals.
+func TestWaitingRefusalsHaveShortReasons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &memory{instead: hang}
+		before := heap()
+		l := newLog(t, Config{Sinks: []Sink{sink}, MaxBytes: 1 << 20})
+		for i := 0; l.Stats()[0].Lost[LostRefusals] == 0; i++ {
+			reason := fmt.Sprint(i, strings.Repeat("x", 4000))
+			l.AddRefusal(Record{Time: time.Now().Add(time.Duration(i/maxRefusalKeys) * time.Minute), Stage: StageToken, Reason: reason})
+		}
+		took := heap() - before
+		t.Logf("%d refusals take %.1f MiB of %.1f", l.Stats()[0].Waiting, float64(took)/(1<<20), float64(l.MaxBytes())/(1<<20))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.Error(t, l.Close(ctx), "the sink hangs")
+		require.LessOrEqual(t, took, l.MaxBytes())
+	})
+}
+
 func heap() int {
 	runtime.GC()
 	var m runtime.MemStats

@@ -51,7 +51,7 @@ func networkOf(address string) netip.Prefix {
 
 // add counts a refusal.
 func (f *refusals) add(r *Record) {
-	key := refusalKey{r.Stage, r.Reason, networkOf(r.Address), r.Transport}
+	key := refusalKey{r.Stage, cutText(r.Reason, maxShort), networkOf(r.Address), r.Transport}
 	minute := r.Time.Truncate(time.Minute)
 	f.mu.Lock()
 	defer f.mu.Unlock()
