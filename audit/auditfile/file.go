@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"sync"
 	"syscall"
@@ -30,10 +31,11 @@ type Config struct {
 	// MaxFiles and MaxDays bound how many older files are kept, and for how many days. The default
 	// keeps all.
 	MaxFiles, MaxDays int
-	// Compress compresses older files with gzip.
+	// Compress compresses older files with gzip. The library does not synchronize what it compresses: a machine that loses
+	// its power just then may lose that file.
 	Compress bool
 	// SyncEvery is how long records may be in the memory of the system only (default 1 s): a machine that
-	// loses its power loses them. Negative synchronizes the file when it is closed and not before.
+	// loses its power loses them. Negative synchronizes the file when it is closed or rotated, and not before.
 	SyncEvery time.Duration
 }
 
@@ -43,8 +45,10 @@ type File struct {
 	logger     rotator
 
 	every time.Duration // see [Config.SyncEvery]
+	max   int64         // bytes of a file
 
 	mu     sync.Mutex // guards the rest
+	size   int64      // of the file
 	torn   bool       // the last write has ended within a line
 	text   []byte     // memory for what is written
 	ends   []int      // of the lines in text
@@ -82,7 +86,7 @@ func New(c Config) (*File, error) {
 		c.Name = "file"
 	}
 	logger := &timberjack.Logger{
-		Filename: c.Path, MaxSize: c.MaxSize, MaxBackups: c.MaxFiles, MaxAge: c.MaxDays, FileMode: mode, Compression: "none",
+		Filename: c.Path, MaxSize: noMaxSize, MaxBackups: c.MaxFiles, MaxAge: c.MaxDays, FileMode: mode, Compression: "none",
 	}
 	if c.Compress {
 		logger.Compression = "gzip"
@@ -90,8 +94,22 @@ func New(c Config) (*File, error) {
 	if _, err := logger.Write(nil); err != nil {
 		return nil, errors.Join(fmt.Errorf("auditfile: %w", err), logger.Close())
 	}
-	return &File{name: c.Name, path: c.Path, logger: logger, every: cmp.Or(c.SyncEvery, time.Second)}, nil
+	info, err := os.Stat(c.Path)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("auditfile: %w", err), logger.Close())
+	}
+	return &File{
+		name: c.Name, path: c.Path, logger: logger, every: cmp.Or(c.SyncEvery, time.Second),
+		max: int64(cmp.Or(c.MaxSize, defaultMaxSize)) << 20, size: info.Size(),
+	}, nil
 }
+
+// defaultMaxSize is the default of [Config].MaxSize.
+const defaultMaxSize = 100
+
+// noMaxSize is a size in MiB that no file has. The library would rotate a file without synchronizing it before, so that
+// a File does it.
+const noMaxSize = math.MaxInt32
 
 // mode is the mode of the files. Only their owner may read what callers have done.
 const mode os.FileMode = 0o600
@@ -118,8 +136,7 @@ func checkFile(path string) error {
 // Name implements [audit.Sink].
 func (f *File) Name() string { return f.name }
 
-// maxWrite bounds one write in bytes. The library refuses what is larger than a file may become, which
-// is 1 MiB at least.
+// maxWrite bounds one write in bytes, so that files become hardly larger than they may, which is 1 MiB at least.
 const maxWrite = 512 << 10
 
 // Write implements [audit.Sink]. It returns the error of an earlier synchronization, so that the log
@@ -128,7 +145,7 @@ func (f *File) Write(_ context.Context, entries []audit.Entry) (written int, err
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err, f.failed = f.failed, nil; err != nil {
-		return 0, fmt.Errorf("earlier records may not be on the disk: %w", err)
+		return 0, err
 	}
 	defer f.syncSoon()
 	for err == nil && written < len(entries) {
@@ -153,7 +170,13 @@ func (f *File) write(entries []audit.Entry) (written int, err error) {
 		ends = append(ends, len(text))
 	}
 	f.text, f.ends = text, ends
+	if f.size > 0 && f.size+int64(len(text)) > f.max {
+		if err := f.rotate(); err != nil {
+			return 0, err
+		}
+	}
 	n, err := f.logger.Write(text)
+	f.size += int64(n)
 	for written < len(ends) && ends[written] <= n {
 		written++
 	}
@@ -184,15 +207,36 @@ func (f *File) sync() {
 	if f.closed {
 		return
 	}
-	// Some file systems cannot synchronize, and say so by one of these.
-	if err := f.logger.Sync(); !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
-		f.failed = err
+	f.failed = f.syncNow()
+}
+
+// syncNow synchronizes the file, if its file system can do that.
+func (f *File) syncNow() error {
+	err := f.logger.Sync()
+	if err == nil || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil
 	}
+	return fmt.Errorf("earlier records may not be on the disk: %w", err)
 }
 
 // Rotate renames the file and begins a new one, for a program that gets a signal. If something else
-// has moved the file away, it begins a new one.
-func (f *File) Rotate() error { return f.logger.Rotate() }
+// has moved the file away, it begins a new one. The file is synchronized before. If that fails, Rotate begins a new file
+// nonetheless and returns the error.
+func (f *File) Rotate() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.rotate()
+}
+
+// rotate is Rotate. The caller must hold f.mu.
+func (f *File) rotate() error {
+	err := f.syncNow() // nothing synchronizes a file that is closed
+	rotated := f.logger.Rotate()
+	if rotated == nil {
+		f.size = 0
+	}
+	return errors.Join(err, rotated)
+}
 
 // Close implements [audit.Sink]. It waits until older files are compressed and deleted.
 func (f *File) Close() error {
@@ -201,6 +245,7 @@ func (f *File) Close() error {
 	if f.timer != nil {
 		f.timer.Stop()
 	}
+	failed := f.failed
 	f.mu.Unlock()
-	return errors.Join(f.logger.Sync(), f.logger.Close())
+	return errors.Join(failed, f.syncNow(), f.logger.Close())
 }

@@ -1,7 +1,11 @@
 package auditfile
 
 import (
+	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -14,8 +18,8 @@ import (
 
 // A disk counts how often it is synchronized.
 type disk struct {
-	writes, syncs int
-	err           error // of the next synchronization
+	writes, syncs, rotations int
+	err                      error // of the next synchronization
 }
 
 func (d *disk) Write(p []byte) (int, error) {
@@ -28,13 +32,20 @@ func (d *disk) Sync() error {
 	return d.err
 }
 
-func (d *disk) Rotate() error { return nil }
-func (d *disk) Close() error  { return nil }
+func (d *disk) Rotate() error {
+	d.rotations++
+	return nil
+}
+
+func (d *disk) Close() error { return nil }
+
+// onDisk returns a file on a disk.
+func onDisk(d *disk, every time.Duration) *File { return &File{logger: d, every: every, max: 1 << 20} }
 
 func TestRecordsAreSynchronizedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{}
-		f := &File{logger: d, every: time.Second}
+		f := onDisk(d, time.Second)
 		entry := []audit.Entry{{Line: []byte("{}")}}
 		write := func() error {
 			_, err := f.Write(t.Context(), entry)
@@ -73,12 +84,106 @@ func TestRecordsAreSynchronizedSoon(t *testing.T) {
 func TestNegativeSyncEverySynchronizesAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{}
-		f := &File{logger: d, every: -1}
+		f := onDisk(d, -1)
 		_, err := f.Write(t.Context(), []audit.Entry{{Line: []byte("{}")}})
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
 		require.Zero(t, d.syncs)
 		require.NoError(t, f.Close())
 		require.Equal(t, 1, d.syncs)
+	})
+}
+
+// A powerCut counts the rotations after which a power cut could lose records: those of a file that is not synchronized.
+type powerCut struct {
+	rotator
+	t        *testing.T
+	path     string
+	dirty    bool // records were written and not synchronized
+	lossy, n int  // rotations
+}
+
+// watch counts the rotation that do makes, if it makes one.
+func (p *powerCut) watch(do func()) {
+	before, err := Files(p.path)
+	require.NoError(p.t, err)
+	do()
+	after, err := Files(p.path)
+	require.NoError(p.t, err)
+	if len(after) == len(before) {
+		return
+	}
+	p.n++
+	if p.dirty {
+		p.lossy++
+	}
+	p.dirty = false
+}
+
+func (p *powerCut) Write(text []byte) (n int, err error) {
+	p.watch(func() { n, err = p.rotator.Write(text) })
+	p.dirty = p.dirty || n > 0
+	return n, err
+}
+
+func (p *powerCut) Rotate() (err error) {
+	p.watch(func() { err = p.rotator.Rotate() })
+	return err
+}
+
+func (p *powerCut) Sync() error {
+	p.dirty = false
+	return p.rotator.Sync()
+}
+
+// An older file is closed and never synchronized again, so it is synchronized before.
+func TestFilesAreSynchronizedBeforeTheirRotation(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	f, err := New(Config{Path: path, MaxSize: 1, SyncEvery: -1})
+	require.NoError(t, err)
+	p := &powerCut{rotator: f.logger, t: t, path: path}
+	f.logger = p
+	entries := slices.Repeat([]audit.Entry{{Line: bytes.Repeat([]byte("x"), 1000)}}, 4000)
+	n, err := f.Write(t.Context(), entries)
+	require.NoError(t, err)
+	require.Equal(t, len(entries), n)
+	require.Equal(t, 3, p.n, "4 MB in files of 1 MiB")
+	require.Zero(t, p.lossy, "because of their size")
+	require.NoError(t, f.Rotate())
+	require.Equal(t, 4, p.n)
+	require.Zero(t, p.lossy, "because the program says so")
+	require.NoError(t, f.Close())
+	names, err := Files(path)
+	require.NoError(t, err)
+	for _, name := range names {
+		info, err := os.Stat(name)
+		require.NoError(t, err)
+		require.LessOrEqual(t, info.Size(), int64(1<<20))
+	}
+}
+
+// A file that cannot be synchronized is rotated nonetheless, and the error is told.
+func TestRotationTellsThatSynchronizationHasFailed(t *testing.T) {
+	d := &disk{err: errors.New("the disk is gone")}
+	f := onDisk(d, -1)
+	require.ErrorContains(t, f.Rotate(), "the disk is gone")
+	require.Equal(t, 1, d.rotations)
+	d.err = syscall.EINVAL // the file system cannot do it
+	require.NoError(t, f.Rotate())
+	require.Equal(t, 2, d.rotations)
+	require.NoError(t, f.Close())
+}
+
+// What went wrong after the last write is told at the end.
+func TestCloseTellsThatSynchronizationHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{err: errors.New("the disk is gone")}
+		f := onDisk(d, time.Second)
+		_, err := f.Write(t.Context(), []audit.Entry{{Line: []byte("{}")}})
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		d.err = nil // a system says it once
+		require.ErrorContains(t, f.Close(), "the disk is gone")
 	})
 }
