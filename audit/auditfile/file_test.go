@@ -145,6 +145,29 @@ func TestIncompleteLastLine(t *testing.T) {
 	require.Contains(t, string(text), "{\"time\":\"2026-\n{")
 }
 
+// Files of other audits in the same folder are not older files of this one, even if their names begin alike.
+func TestFilesOfOtherAuditsDoNotCount(t *testing.T) {
+	dir := t.TempDir()
+	paths := []string{"audit.jsonl", "audit-b.jsonl", "audit-2026.jsonl", "audit"}
+	for _, name := range paths {
+		record(t, Config{Path: filepath.Join(dir, name)}, 2, func(f *File) { require.NoError(t, f.Rotate()) })
+	}
+	for _, name := range []string{
+		"audit-2026-01-01T00-00-00.000.jsonl", "audit-2026-01-01T00-00-00.000size.jsonl", "audit-2026-13-01T00-00-00.000-size.jsonl",
+		"audit-2026-01-01T00-00-00.000-size.gz.tmp", "audit-2026-01-01T00-00-00.000-b-size.jsonl",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("{}\n"), 0o600))
+	}
+	for _, name := range paths {
+		names, err := Files(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Len(t, names, 2, name)
+		got := verify(t, filepath.Join(dir, name))
+		require.Empty(t, got.Faults, name)
+		require.Equal(t, 4, got.Lines, name)
+	}
+}
+
 // A fullDisk takes only the beginning of some writes.
 type fullDisk struct {
 	rotator

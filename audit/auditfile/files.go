@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+	"unicode"
 )
 
 // Files returns a file and the older ones that New has rotated, from the oldest to the newest.
@@ -29,7 +31,7 @@ func Files(path string) ([]string, error) {
 		name := entry.Name()
 		stamp, ours := strings.CutPrefix(strings.TrimSuffix(name, ".gz"), prefix)
 		stamp, suffixed := strings.CutSuffix(stamp, ext)
-		if !ours || !suffixed || entry.IsDir() || len(stamp) < len(stampFormat) {
+		if !ours || !suffixed || entry.IsDir() || !stamped(stamp) {
 			continue
 		}
 		older = append(older, file{filepath.Join(filepath.Dir(path), name), stamp[:len(stampFormat)] + counted(stamp)})
@@ -49,6 +51,21 @@ func Files(path string) ([]string, error) {
 
 // stampFormat is the time in the name of an older file.
 const stampFormat = "2006-01-02T15-04-05.000"
+
+// stamped reports whether a part of a name is what the library puts there: a time, a hyphen, and the reason of the
+// rotation. Files of another audit, such as audit-b.jsonl beside audit.jsonl, have more in their names.
+func stamped(s string) bool {
+	if len(s) < len(stampFormat) {
+		return false
+	}
+	if _, err := time.Parse(stampFormat, s[:len(stampFormat)]); err != nil {
+		return false
+	}
+	reason, hyphen := strings.CutPrefix(s[len(stampFormat):], "-")
+	return hyphen && reason != "" && !strings.ContainsFunc(reason, func(r rune) bool {
+		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+}
 
 // counted returns what orders files of the same time: the library numbers them.
 func counted(stamp string) string {
