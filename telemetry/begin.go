@@ -25,7 +25,6 @@ func (t *Telemetry) Begin(ctx context.Context, info Info) (context.Context, *Ope
 	if info.Origin == nil {
 		return t.track(ctx, info)
 	}
-	info.Series.enter(info.Class)
 	op := &Operation{series: info.Series, origin: info.Origin}
 	return op.begin(ctx, &info), op
 }
@@ -61,6 +60,7 @@ func (t *Telemetry) Notification(ctx context.Context, info Info) (context.Contex
 // begin starts the span of a request.
 func (op *Operation) begin(ctx context.Context, info *Info) context.Context {
 	t := op.series.tel
+	op.series.enter(info.Class)
 	if info.Version != "" {
 		op.wire = t.wireOf(info)
 	}

@@ -56,6 +56,57 @@ func TestFullClassIsVisible(t *testing.T) {
 	})
 }
 
+// The wait of a request that is cancelled in the queue counts for its class, too.
+func TestWaitThatEndsInTheQueueHasItsClass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{})
+		r.classes["slow"] = session.NewClass("backend", 1)
+		r.core.UseClass(r.classes["slow"])
+		r.tools["slow"] = func(ctx context.Context, _ *session.Request) (mcp.Result, error) {
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}
+		s := r.core.Connect(pipeConn, &sink{})
+		defer s.Finish(mcp.CauseTransportClose)
+		const running, waiting = 1, 2
+		for id := range int64(2) {
+			in := call("slow")
+			in.ID, in.Conn = mcp.IntID(running+id), pipeConn
+			s.Receive(in)
+			synctest.Wait()
+		}
+		time.Sleep(200 * time.Millisecond)
+		s.Receive(cancelOf(waiting, ""))
+		synctest.Wait()
+		families := gather(t, r.tel.Registry())
+		waits := find(families, MetricQueueWait, map[string]string{"class": "backend"}).GetHistogram()
+		require.EqualValues(t, 2, waits.GetSampleCount())
+		require.InDelta(t, 0.2, waits.GetSampleSum(), 0.001)
+		require.Zero(t, find(families, MetricQueueWait, map[string]string{"class": ""}).GetHistogram().GetSampleCount())
+	})
+}
+
+// A server that is no source names the class when an operation begins.
+func TestWaitOfAnotherServerHasItsClass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tel, err := New()
+		require.NoError(t, err)
+		begin := func() *Operation {
+			_, op := tel.Begin(t.Context(), Info{Method: mcp.MethodToolsCall, Target: "slow", Class: "backend", Queued: true})
+			time.Sleep(200 * time.Millisecond)
+			return op
+		}
+		started := begin()
+		started.Started(0)
+		started.End(Outcome{})
+		begin().End(Outcome{Cancelled: &mcp.CancelError{Cause: mcp.CauseClientCancel}})
+		families := gather(t, tel.Registry())
+		waits := find(families, MetricQueueWait, map[string]string{"class": "backend"}).GetHistogram()
+		require.EqualValues(t, 2, waits.GetSampleCount())
+		require.InDelta(t, 0.4, waits.GetSampleSum(), 0.001)
+	})
+}
+
 // Classes with ever new names must not make ever new series.
 func TestClassesOfQueueWaitsAreBounded(t *testing.T) {
 	in := newInstruments(false)

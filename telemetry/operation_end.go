@@ -79,7 +79,7 @@ func (op *Operation) finish(out *Outcome) {
 		op.series.responseBytes.Observe(float64(out.AnswerBytes))
 	}
 	if out.Started == 0 {
-		t.metrics.queueWaits.Observe(out.Settled.Seconds()) // it was cancelled in the queue
+		op.series.queueWait().Observe(out.Settled.Seconds()) // it was cancelled in the queue
 	}
 	if op.abandoned {
 		op.returnedLate(out)
