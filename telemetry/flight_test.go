@@ -148,3 +148,14 @@ func TestFlightCounters(t *testing.T) {
 	off.Count(MetricFlightTriggersDropped, "busy")
 	off.WatchHandlers(1, nil)()
 }
+
+// Count ignores names that it does not count: unknown ones, metrics that others count, and those that are no counters.
+func TestCountIgnoresOtherNames(t *testing.T) {
+	tel, err := New()
+	require.NoError(t, err)
+	for _, metric := range []string{"", "no_such_metric", MetricResponsesSent, MetricClassLimit, MetricQueueWait} {
+		require.NotPanics(t, func() { tel.Count(metric) }, metric)
+		require.NotPanics(t, func() { tel.Count(metric, "label") }, metric)
+	}
+	require.NotContains(t, gather(t, tel.Registry()), "no_such_metric")
+}

@@ -85,7 +85,7 @@ func (t *Telemetry) Count(metric string, labels ...string) {
 		return
 	}
 	m := t.metrics.rows[metric]
-	if !m.public || len(m.Labels) != len(labels) {
+	if m == nil || !m.public || len(m.Labels) != len(labels) {
 		return
 	}
 	for i, l := range m.Labels {
