@@ -26,7 +26,7 @@ import (
 // provider of [WithTracerProvider], after the shutdown, and for disabled telemetry. Package
 // telemetry/otlp starts the exporters of the OTEL_* variables.
 func (t *Telemetry) ExportSpans(exporter sdktrace.SpanExporter) (taken bool) {
-	if !t.claim(environment.Traces, t.owned != nil) {
+	if !t.claim(environment.Traces, func() bool { return t.owned != nil }) {
 		return false
 	}
 	t.process(newSpanQueue(t.newWatch(environment.Traces), exporter))
@@ -36,7 +36,7 @@ func (t *Telemetry) ExportSpans(exporter sdktrace.SpanExporter) (taken bool) {
 // ExportLogs exports the log records that are enabled in a handler of [Telemetry.LogHandler].
 // Otherwise it works like ExportSpans.
 func (t *Telemetry) ExportLogs(exporter sdklog.Exporter) (taken bool) {
-	if !t.claim(environment.Logs, true) {
+	if !t.claim(environment.Logs, func() bool { return true }) {
 		return false
 	}
 	provider := sdklog.NewLoggerProvider(sdklog.WithResource(t.resource),
@@ -47,11 +47,12 @@ func (t *Telemetry) ExportLogs(exporter sdklog.Exporter) (taken bool) {
 	return true
 }
 
-// claim reports whether the export of a signal may begin, and marks it as begun.
-func (t *Telemetry) claim(s environment.Signal, possible bool) bool {
+// claim reports whether the export of a signal may begin, and marks it as begun. It asks possible last, and
+// only if nothing else refuses the export, so that possible may claim something itself.
+func (t *Telemetry) claim(s environment.Signal, possible func() bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.Enabled() || t.stopped || !possible || t.exported[s] {
+	if !t.Enabled() || t.stopped || t.exported[s] || !possible() {
 		return false
 	}
 	if t.exported == nil {

@@ -237,6 +237,34 @@ func TestSharedRegistryIsPushedOnce(t *testing.T) {
 	require.Len(t, c.metrics, 1)
 }
 
+// An export that is refused does not keep others from pushing the registry.
+func TestRefusedExportLeavesTheRegistryToOthers(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	ended, err := New(WithRegistry(reg))
+	require.NoError(t, err)
+	other, err := New(WithRegistry(reg))
+	require.NoError(t, err)
+	require.NoError(t, ended.Shutdown(t.Context()))
+	require.False(t, ended.ExportMetrics(discardMetrics{}), "it is shut down")
+	require.True(t, other.ExportMetrics(discardMetrics{}))
+	require.NoError(t, other.Shutdown(t.Context()))
+}
+
+// An export that is refused because another Telemetry pushes the registry may begin when that one has ended.
+func TestExportBeginsWhenTheOtherHasEnded(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	first, err := New(WithRegistry(reg))
+	require.NoError(t, err)
+	second, err := New(WithRegistry(reg))
+	require.NoError(t, err)
+	require.True(t, first.ExportMetrics(discardMetrics{}))
+	require.False(t, first.ExportMetrics(discardMetrics{}), "it exports already")
+	require.False(t, second.ExportMetrics(discardMetrics{}), "the other one does")
+	require.NoError(t, first.Shutdown(t.Context()))
+	require.True(t, second.ExportMetrics(discardMetrics{}))
+	require.NoError(t, second.Shutdown(t.Context()))
+}
+
 // TestShutdownIsBounded: a collector that hangs does not hang the process.
 func TestShutdownIsBounded(t *testing.T) {
 	clearOTel(t)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	sdklog "go.opentelemetry.io/otel/sdk/log"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	collogs "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	colmetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
@@ -104,6 +106,23 @@ func (e *stuckLogExporter) Export(_ context.Context, records []sdklog.Record) er
 func (*stuckLogExporter) Shutdown(context.Context) error { return nil }
 
 func (*stuckLogExporter) ForceFlush(context.Context) error { return nil }
+
+// discardMetrics exports nothing.
+type discardMetrics struct{}
+
+func (discardMetrics) Temporality(k sdkmetric.InstrumentKind) metricdata.Temporality {
+	return sdkmetric.DefaultTemporalitySelector(k)
+}
+
+func (discardMetrics) Aggregation(k sdkmetric.InstrumentKind) sdkmetric.Aggregation {
+	return sdkmetric.DefaultAggregationSelector(k)
+}
+
+func (discardMetrics) Export(context.Context, *metricdata.ResourceMetrics) error { return nil }
+
+func (discardMetrics) ForceFlush(context.Context) error { return nil }
+
+func (discardMetrics) Shutdown(context.Context) error { return nil }
 
 func attrsPB(kvs []*common.KeyValue) map[string]string {
 	m := map[string]string{}

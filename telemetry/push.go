@@ -16,7 +16,7 @@ import (
 // with the names of OpenTelemetry's conventions. Otherwise it works like ExportSpans. If several
 // values of [Telemetry] share a registry, only the first one takes an exporter.
 func (t *Telemetry) ExportMetrics(exporter sdkmetric.Exporter) (taken bool) {
-	if !t.claim(environment.Metrics, t.metrics != nil && !t.metrics.pushed.Swap(true)) {
+	if !t.claim(environment.Metrics, func() bool { return !t.metrics.pushed.Swap(true) }) {
 		return false
 	}
 	producer := &translator{prometheus.NewMetricProducer(prometheus.WithGatherer(pushGatherer{t})), t.metrics.rows}
