@@ -44,11 +44,13 @@ func (c *recentTraces) ended(op *Operation, out *Outcome, errorType string) *rec
 	if class != "" {
 		return c.add(class, op, out, errorType)
 	}
-	if op.series.recent.seen.Load() < enoughToCompare {
-		op.series.recent.seen.Add(1)
-	}
-	if int64(out.Settled) > op.series.recent.floor.Load() {
-		return c.add(classSlow, op, out, errorType)
+	if !out.Streams { // how long a call that streams lasts says nothing about its health
+		if op.series.recent.seen.Load() < enoughToCompare {
+			op.series.recent.seen.Add(1)
+		}
+		if int64(out.Settled) > op.series.recent.floor.Load() {
+			return c.add(classSlow, op, out, errorType)
+		}
 	}
 	second := op.arrived / int64(time.Second)
 	if last := op.series.recent.second.Load(); last != second && op.series.recent.second.CompareAndSwap(last, second) {

@@ -225,6 +225,38 @@ func TestPhases(t *testing.T) {
 	})
 }
 
+// TestCallsThatStreamAreNotSlow checks that they are kept as ordinary calls are, the first one of each second,
+// however long they last.
+func TestCallsThatStreamAreNotSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, rigConfig{})
+		r.streams = true
+		var lasts time.Duration
+		r.tools["follow"] = func(context.Context, *session.Request) (mcp.Result, error) {
+			time.Sleep(lasts)
+			return &mcp.CallToolResult{}, nil
+		}
+		for i := range 2 * enoughToCompare {
+			lasts = time.Duration(i) * time.Millisecond
+			r.post(call("follow"), &sink{})
+		}
+		require.Empty(t, r.kept("slow"))
+		require.Len(t, r.kept("recent"), 1, "all have arrived in one second")
+		time.Sleep(time.Second)
+		r.post(call("follow"), &sink{})
+		require.Len(t, r.kept("recent"), 2)
+
+		r.streams = false // the tool was replaced by one that does not stream
+		lasts = time.Millisecond
+		for range enoughToCompare - 1 {
+			r.post(call("follow"), &sink{})
+		}
+		require.Empty(t, r.kept("slow"), "calls that stream are none to compare with")
+		r.post(call("follow"), &sink{})
+		require.Len(t, r.kept("slow"), slowPerSeries)
+	})
+}
+
 // TestTracesQuery checks the order, and the filters by class, method and number.
 func TestTracesQuery(t *testing.T) {
 	r := newRig(t, rigConfig{})
