@@ -163,7 +163,9 @@ func (o *Outcome) addPhases(to *changes.Observation, whole time.Duration) {
 		done = whole
 	}
 	to.Queued, to.Blocked = o.Started, o.Blocked
-	to.Running = max(done-o.Started-o.Blocked, 0)
+	if !o.Streams { // such a call runs as long as its client wants
+		to.Running = max(done-o.Started-o.Blocked, 0)
+	}
 	written := o.Fate == FateSent || o.Fate == FateDropped
 	if written && o.Returned != 0 && o.Settled >= done {
 		to.Writing = whole - o.Settled

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -57,6 +58,30 @@ func TestHistoryHasEachEndOfARequest(t *testing.T) {
 		cell := all[want]
 		require.EqualValues(t, 1, cell.Calls, "%+v", want)
 		require.EqualValues(t, 100, cell.RequestBytes, "%+v", want)
+	}
+}
+
+// How long a call that streams lasts is no change: the history has its wait in the queue and not its running time.
+func TestHistoryLeavesOutHowLongCallsStream(t *testing.T) {
+	for _, streams := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			tel, err := New()
+			require.NoError(t, err)
+			_, op := tel.Begin(t.Context(), Info{Method: mcp.MethodToolsCall, Target: "follow", Queued: true})
+			time.Sleep(time.Second)
+			op.Started(0)
+			time.Sleep(time.Minute)
+			op.End(Outcome{Streams: streams})
+			cell := kept(tel)[changes.Key{Method: mcp.MethodToolsCall, Target: "follow", Outcome: changes.OutcomeAnswered}]
+			require.EqualValues(t, 1, cell.Calls)
+			require.EqualValues(t, time.Second.Microseconds(), cell.Queued)
+			if streams {
+				require.Zero(t, cell.Running)
+				require.Zero(t, cell.LogRunning)
+			} else {
+				require.EqualValues(t, time.Minute.Microseconds(), cell.Running)
+			}
+		})
 	}
 }
 
