@@ -58,7 +58,8 @@ type question struct {
 	client *mcp.Implementation // nil until it is needed
 }
 
-// decide asks about operations that are one request, and returns the strictest decision.
+// decide asks about operations that are one request, and returns the strictest decision. If several need
+// scopes, it is the first of them with the scopes of all, so that one challenge names them.
 func (q *question) decide(ops ...auth.Operation) auth.Decision {
 	if q.client == nil {
 		client := q.req.Client()
@@ -74,8 +75,15 @@ func (q *question) decide(ops ...auth.Operation) auth.Decision {
 		case d.Passes():
 		case d.Effect != auth.NeedScopes:
 			return d
+		case decided.Effect == auth.NeedScopes:
+			for _, scope := range d.Scopes {
+				if !slices.Contains(decided.Scopes, scope) {
+					decided.Scopes = append(decided.Scopes, scope)
+				}
+			}
 		default:
 			decided = d
+			decided.Scopes = slices.Clip(d.Scopes) // the policy may use the rest of the array
 		}
 	}
 	return decided

@@ -161,6 +161,22 @@ func TestCallerWithoutScopesIsChallenged(t *testing.T) {
 	require.Len(t, list.(*mcp.ListToolsResult).Tools, 1, "what needs scopes is listed, or nobody would ask for them")
 }
 
+// A request that uses several items is challenged once, for the scopes of all of them.
+func TestChallengeNamesTheScopesOfAllItems(t *testing.T) {
+	perItem := auth.PolicyFunc(func(_ context.Context, _ *auth.Principal, op *auth.Operation) auth.Decision {
+		if op.URI == "x:open" {
+			return auth.Decision{Effect: auth.Allow}
+		}
+		return auth.Decision{Effect: auth.NeedScopes, Scopes: []string{"read", op.URI}, Rule: "rule of " + op.URI}
+	})
+	listen := request("subscriptions/listen", "", `{"notifications": {"resourceSubscriptions": ["x:1", "x:open", "x:2"]}}`)
+	_, err := middleware.Authorize(challenger{}, perItem)(answering("served"))(t.Context(), listen)
+	refusal, refused := mcp.AsRefusal(err)
+	require.True(t, refused)
+	require.Equal(t, "401 [read x:1 x:2]", refusal.Challenge)
+	require.Equal(t, "rule of x:1", refusal.By, "the first one that needs scopes")
+}
+
 // returning returns a handler with a result.
 func returning(result mcp.Result) middleware.Handler {
 	return func(context.Context, *middleware.Request) (mcp.Result, error) { return result, nil }
