@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,6 +51,9 @@ func TestTaskIsHandedOver(t *testing.T) {
 		require.Equal(t, 1, r.total(t, "vitrine_tasks_taken_over_total"))
 		require.Zero(t, r.total(t, "vitrine_tasks_lost_total"))
 		require.Zero(t, r.total(t, "vitrine_tasks_fenced_total"))
+		const duration = `vitrine_task_duration_seconds{status="%s",tool="work"}`
+		require.NotContains(t, scrape(t, r.tel[0]), fmt.Sprintf(duration, mcp.TaskFailed), "it goes on")
+		require.Contains(t, scrape(t, r.tel[1]), fmt.Sprintf(duration, mcp.TaskCompleted))
 		handed := r.logged("task.handed_over")
 		require.Len(t, handed, 1)
 		require.Equal(t, "servertest", handed[0].attrs["client"])

@@ -88,7 +88,8 @@ func (task *Task) Abandoned(out Outcome) {
 	}
 }
 
-// End ends the task when its handler has returned. It uses these fields of the outcome:
+// End ends the task when its handler has returned. If the status is not a terminal one, another replica goes on with the task: then
+// the span ends without an error, and no duration is recorded. It uses these fields of the outcome:
 // TaskStatus, Settled (the time since the task's beginning), Err, ToolError, Cancelled and
 // CancelledAfter.
 func (task *Task) End(out Outcome) {
@@ -108,15 +109,21 @@ func (task *Task) End(out Outcome) {
 	task.tel.returnedLate(task.span.SpanContext(), attrs, out.Cancelled, unwind)
 }
 
-// end records the duration of the task and ends its span.
+// end records the duration of the task, if it is over, and ends its span.
 func (task *Task) end(out *Outcome) {
 	defer task.span.End()
-	observe(task.tel.metrics.histogram(MetricTaskDuration, task.tool, string(out.TaskStatus)),
-		out.Settled.Seconds(), task.span.SpanContext())
+	over := out.TaskStatus.Terminal()
+	if over {
+		observe(task.tel.metrics.histogram(MetricTaskDuration, task.tool, string(out.TaskStatus)),
+			out.Settled.Seconds(), task.span.SpanContext())
+	}
 	if !task.span.IsRecording() {
 		return
 	}
-	errorType := out.errorType()
-	task.span.SetAttributes(out.attributes([]attribute.KeyValue{keyTaskStatus.String(string(out.TaskStatus))}, errorType)...)
+	errorType := ""
+	if over { // what another replica goes on with has not failed
+		errorType = out.errorType()
+	}
+	task.span.SetAttributes(out.attributes(appendText(nil, keyTaskStatus, string(out.TaskStatus)), errorType)...)
 	out.setStatus(task.span, errorType)
 }

@@ -206,6 +206,23 @@ func TestTaskDuration(t *testing.T) {
 	})
 }
 
+// A run of a task that ends while the task goes on, such as on another replica, is no failure, and counts for no end.
+func TestTaskThatGoesOnElsewhere(t *testing.T) {
+	for name, end := range map[string]session.DetachedEnd{"handed over": {Status: mcp.TaskWorking}, "never begun": {}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, rigConfig{})
+			_, task := r.endTask(mcp.CauseServerShutdown, end)
+			want := map[string]any{"gen_ai.tool.name": "work", "vitrine.task.id": "ABCDEFGH", "vitrine.cancel.cause": "server_shutdown"}
+			if end.Status != "" {
+				want["vitrine.task.status"] = "working"
+			}
+			require.Equal(t, want, attrsOf(task))
+			require.Equal(t, sdktrace.Status{}, task.Status())
+			require.Nil(t, find(gather(t, r.tel.Registry()), MetricTaskDuration, map[string]string{"tool": "work"}))
+		})
+	}
+}
+
 // exemplarTrace returns the trace that an exemplar of the histogram names.
 func exemplarTrace(h *dto.Histogram) string {
 	for _, b := range h.GetBucket() {

@@ -186,6 +186,7 @@ func (t *task) finish(e ending) {
 	var result jsontext.Value
 	end.Status, result, end.Error, end.Hidden = t.outcome(&e)
 	if e.drained && t.handOver() {
+		end = session.DetachedEnd{Status: mcp.TaskWorking}
 		return
 	}
 	rec, err := t.end(end.Status, result, end.Error)
