@@ -217,10 +217,21 @@ func (k *modelTask) checkQuestions(state taskState, last *modelRun) {
 	}
 }
 
+// hasMalformed reports whether the client has sent a malformed answer. The message that says so replaces that of the handler, and goes
+// when the answer is valid. The caller must hold k.mu.
+func (k *modelTask) hasMalformed() bool {
+	for _, sent := range k.sent {
+		if sent.malformed {
+			return true
+		}
+	}
+	return false
+}
+
 // checkMessage checks the message of a task that goes on. The caller must hold k.mu.
 func (k *modelTask) checkMessage(state taskState, last *modelRun) {
 	w := k.world
-	if strings.Contains(state.StatusMessage, "is not valid") {
+	if strings.Contains(state.StatusMessage, "is not valid") || state.StatusMessage == "" && k.hasMalformed() {
 		return
 	}
 	if n := len(last.said); n > 0 && time.Since(last.said[n-1].at) > time.Second && last.at.settled(last.said[n-1].at) {

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -193,12 +195,25 @@ func (t *task) sift(rec *store.TaskRecord, answers jsontext.Value) (good map[str
 	return good, taskText(message), nil
 }
 
+// What the message of a task begins with whose client must answer again.
+const (
+	noRoomFor = "there was no room for the answer to %q"
+	notValid  = "the answer to %q is not valid"
+)
+
 // notAccepted is the message of a task whose client must answer again.
 func notAccepted(key string, err error) string {
 	if _, is := errors.AsType[ask.NoRoomError](err); is {
-		return fmt.Sprintf("there was no room for the answer to %q, please send it again: %v", key, err)
+		return fmt.Sprintf(noRoomFor+", please send it again: %v", key, err)
 	}
-	return fmt.Sprintf("the answer to %q is not valid: %v", key, err)
+	return fmt.Sprintf(notValid+": %v", key, err)
+}
+
+// asksAgain reports whether a message asks for an answer again.
+func asksAgain(message, key string) bool {
+	return slices.ContainsFunc([]string{noRoomFor, notValid}, func(begin string) bool {
+		return strings.HasPrefix(message, taskText(fmt.Sprintf(begin, key)))
+	})
 }
 
 func (t *task) check(key string, answer jsontext.Value) error {

@@ -163,13 +163,16 @@ func askClient(r *store.TaskRecord, key string, q mcp.InputRequest) {
 	r.Status = mcp.TaskInputRequired
 }
 
-// clientAnswered replaces a question of the record by its answer.
+// clientAnswered replaces a question of the record by its answer. A message that has asked for it again is outdated.
 func clientAnswered(r *store.TaskRecord, key string, answer jsontext.Value) {
 	if r.InputResponses == nil {
 		r.InputResponses = map[string]jsontext.Value{}
 	}
 	r.InputResponses[key] = answer
 	delete(r.InputRequests, key)
+	if asksAgain(r.StatusMessage, key) {
+		r.StatusMessage = ""
+	}
 	if len(r.InputRequests) == 0 {
 		r.Status = mcp.TaskWorking
 	}
