@@ -98,41 +98,47 @@ func needsToken(path string) bool {
 	return true
 }
 
-// authorized lets operators in. With a token file they need a token. Without one they must be on
-// this machine.
+// authorized lets operators in. With a token file they need a token, or to be one of the admin
+// subjects. Without one all callers on this machine are let in, too.
 func (p *process) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !needsToken(r.URL.Path) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if who := p.operates(r); who != nil {
+		who, err := p.identifyOperator(r)
+		switch {
+		case who != nil:
 			r.Header.Del("Authorization") // no page has a use for it
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), operatorKey{}, who)))
-			return
-		}
-		if p.access.adminToken == nil {
-			if streamable.ListensOnLoopback(r) {
-				next.ServeHTTP(w, r)
-				return
-			}
-			p.denied(r, http.StatusForbidden, errors.New("there is no token file, and the request came from the network"))
-			plain(w, http.StatusForbidden, "only health checks and /metrics are open to the network: this page needs a token ("+p.tokenSetting()+")")
-			return
-		}
-		if err := p.access.adminToken.check(r); err != nil {
+		case p.access.adminToken != nil:
 			p.denied(r, http.StatusUnauthorized, err)
 			w.Header().Add("WWW-Authenticate", `Basic realm="admin", charset="UTF-8"`)
 			w.Header().Add("WWW-Authenticate", `Bearer realm="admin"`)
 			plain(w, http.StatusUnauthorized, err.Error()+": this page needs a token of the file that "+p.tokenSetting()+
 				" names, as Authorization: Bearer, or as the password of any user")
-			return
+		case streamable.ListensOnLoopback(r):
+			next.ServeHTTP(w, r)
+		default:
+			p.denied(r, http.StatusForbidden, errors.New("there is no token file, and the request came from the network"))
+			plain(w, http.StatusForbidden, "only health checks and /metrics are open to the network: this page needs a token ("+p.tokenSetting()+")")
 		}
-		user, _, _ := r.BasicAuth()
-		who := &operator{principal: &auth.Principal{Issuer: "admin-token", Subject: "operator"}, user: user}
-		r.Header.Del("Authorization") // no page has a use for it
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), operatorKey{}, who)))
 	})
+}
+
+// identifyOperator returns the operator who sends a request, or nil. The error then says why the token
+// file does not accept the request; it is nil if there is no file.
+//
+// The file comes first: the authenticator may send a token that it does not know to an issuer, and
+// counts it as a failure of the address. An admin token is a secret of this process and no such failure.
+func (p *process) identifyOperator(r *http.Request) (who *operator, err error) {
+	if p.access.adminToken != nil {
+		if err = p.access.adminToken.check(r); err == nil {
+			user, _, _ := r.BasicAuth()
+			return &operator{principal: &auth.Principal{Issuer: "admin-token", Subject: "operator"}, user: user}, nil
+		}
+	}
+	return p.operates(r), err
 }
 
 func (p *process) tokenSetting() string {

@@ -93,6 +93,51 @@ func TestCheckConfigAsksTheIssuer(t *testing.T) {
 	}
 }
 
+// The issuer never sees an admin token: it is a secret of this process, and asking about it in vain
+// would use up the failures that the operator's address may have. Other tokens may be those of
+// subjects that are operators.
+func TestTheIssuerIsNotAskedAboutAdminTokens(t *testing.T) {
+	i := newIssuer(t)
+	i.Answer(func(w http.ResponseWriter, r *http.Request) {
+		var document any
+		switch r.URL.Path {
+		case issuertest.MetadataPath:
+			document = issuertest.Object{
+				"issuer": i.URL, "jwks_uri": i.URL + issuertest.KeysPath, "introspection_endpoint": i.URL + "/introspect",
+				"response_types_supported": []string{"code"},
+			}
+		case "/introspect":
+			claims := i.Claims(issuertest.Object{"sub": r.FormValue("token")})
+			claims["active"] = r.FormValue("token") == "ann"
+			document = claims
+		default:
+			i.Serve(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(document) // an error is that of the connection
+	})
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("a secret"), 0o600))
+	r := start(t, whoServer(), append(i.settings(), "--oauth-introspection-client=me", "--oauth-introspection-secret-file="+secret,
+		"--admin-subjects=ann", "--admin-token-file="+adminTokenFile(t))...)
+
+	for _, tt := range []struct {
+		credential string
+		status     int
+		asked      int // how often the issuer was asked so far
+	}{
+		{operatorToken, http.StatusOK, 0},
+		{"Basic " + base64.StdEncoding.EncodeToString([]byte("bob:a-token-of-an-operator")), http.StatusOK, 0},
+		{"Bearer ann", http.StatusOK, 1},
+		{"Bearer eve", http.StatusUnauthorized, 2},
+	} {
+		resp, body := r.do(t, http.MethodGet, r.Admin+"/debug/requests", "", "Authorization", tt.credential)
+		require.Equal(t, tt.status, resp.StatusCode, "%s: %s", tt.credential, body)
+		require.Equal(t, tt.asked, i.Asked("/introspect"), tt.credential)
+	}
+}
+
 func TestThePolicyOfAFileDecides(t *testing.T) {
 	rules := filepath.Join(t.TempDir(), "policy.yaml")
 	write := func(text string) { require.NoError(t, os.WriteFile(rules, []byte(text), 0o600)) }
