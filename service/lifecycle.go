@@ -21,7 +21,7 @@ func (p *process) run(ctx context.Context) error {
 	p.startTelemetry(ctx)
 	defer p.stopTelemetry()
 
-	defer p.signals.stop()
+	defer p.signals.end(errStopped) // signals are watched until RunFunc has closed the audit
 	if err := p.srv.Start(p.signals.begin); err != nil {
 		return errors.Join(fmt.Errorf("service: %w", err), p.srv.Shutdown(ctx))
 	}

@@ -24,8 +24,8 @@ import (
 // The shutdown has these steps: /readyz fails. After the shutdown delay new requests are refused.
 // Running requests may finish within the drain timeout and are then cancelled. The MCP listener
 // is closed. The admin listener waits for one more scrape, at most for the linger timeout. The
-// telemetry is flushed, and the admin listener is closed. A second signal skips all waiting. A
-// third signal kills the process.
+// telemetry is flushed, the admin listener is closed, and the audit gets its last records. A second
+// signal skips all waiting but that for the flush and the audit. A third signal kills the process.
 //
 // The start hooks of srv get a context that ends when the shutdown begins.
 //
@@ -77,9 +77,9 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 	if env.access, err = openAccess(&cfg, o.getenv(o.env.name(stdioTokenName))); err != nil {
 		return err
 	}
-	defer env.access.closeWithin(cfg.FlushTimeout)
 	signals := watchSignals(ctx)
-	defer signals.stop()
+	defer signals.stop() // last: until then a signal does not kill the process, and the audit gets its end
+	defer env.access.closeWithin(cfg.FlushTimeout)
 
 	srv, err := build(signals.begin, env)
 	switch {

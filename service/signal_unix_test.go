@@ -11,14 +11,18 @@ import (
 	"net/http"
 	"os"
 	ossignal "os/signal"
+	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/vitrine-mcp/vitrine/audit"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -201,4 +205,44 @@ func TestSIGTERMAfterAnOrderedDrain(t *testing.T) {
 	require.NotEqual(t, "opened", (<-result).text(), "the second signal cuts it")
 	close(g.open)
 	_ = r.wait(t) // an error if the call was just about to return
+}
+
+// A slowFlush is an exporter of spans whose last export waits.
+type slowFlush struct{ began, goOn chan struct{} }
+
+func (slowFlush) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return nil }
+
+func (f slowFlush) Shutdown(context.Context) error {
+	close(f.began)
+	<-f.goOn
+	return nil
+}
+
+// A signal during the flush hurries and does not kill the process: the audit still gets the record of
+// its end.
+func TestSignalDuringTheFlushLeavesTheAuditItsEnd(t *testing.T) {
+	dir := t.TempDir()
+	file, key := filepath.Join(dir, "audit.jsonl"), filepath.Join(dir, "key")
+	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("0123456789abcdef", 4)), 0o600))
+	srv, _ := newGated(t, false)
+	flush := slowFlush{make(chan struct{}), make(chan struct{})}
+	require.True(t, srv.Telemetry().ExportSpans(flush))
+	r := start(t, srv, "--flush-timeout=1h", "--audit-file="+file, "--audit-key-file="+key)
+	goOn := sync.OnceFunc(func() { close(flush.goOn) })
+	t.Cleanup(goOn)
+	// The test itself takes the signal, too, so that it survives where the service does not.
+	delivered := make(chan os.Signal, 1)
+	ossignal.Notify(delivered, syscall.SIGTERM)
+	defer ossignal.Stop(delivered)
+
+	r.stop()
+	<-flush.began
+	signal(t, syscall.SIGTERM)
+	<-delivered
+	require.Eventually(t, func() bool { return strings.Contains(r.stderr.String(), "drain.hurry") }, patience, time.Millisecond)
+	goOn()
+	require.NoError(t, r.wait(t))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"operation":"`+audit.OperationClose+`"`)
 }
