@@ -29,12 +29,15 @@ type access struct {
 	audit         *audit.Log
 	limitReached  func(limit string) // set when there is a server, as is policyChanged
 	policyChanged func()
+
+	// closeTime is how long close may take at the end: what the telemetry has left of the flush time-out.
+	closeTime time.Duration
 }
 
 // openAccess reads the files that the configuration names. token is the credential of the program on
 // standard input and output.
 func openAccess(cfg *Config, token string) (a *access, err error) {
-	a = &access{limitReached: func(string) {}, policyChanged: func() {}}
+	a = &access{limitReached: func(string) {}, policyChanged: func() {}, closeTime: cfg.FlushTimeout}
 	if a.adminToken, err = newAdminToken(cfg.AdminTokenFile); err != nil {
 		return nil, err
 	}
@@ -109,11 +112,14 @@ func (a *access) addMetadata(mux *http.ServeMux, bound func(http.Handler) http.H
 	}
 }
 
-// closeWithin is close within some time. An error is logged: the process has ended in all else.
-func (a *access) closeWithin(patience time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// closeInTime is close within a.closeTime. An error is logged: the process has ended in all else.
+func (a *access) closeInTime() {
+	ctx, cancel := context.WithTimeout(context.Background(), max(a.closeTime-auditGivesUp, a.closeTime/2))
 	defer cancel()
 	if err := a.close(ctx); err != nil {
 		slog.Error("audit.close", "error", err)
 	}
 }
+
+// auditGivesUp is how long [audit.Log.Close] waits, after its context has ended, for a sink that hangs.
+const auditGivesUp = 100 * time.Millisecond

@@ -78,7 +78,8 @@ type Config struct {
 
 	// ShutdownDelay is how long requests are accepted after /readyz fails, so that load
 	// balancers can notice. DrainTimeout is how long running requests may then continue.
-	// FlushTimeout bounds the export of the last spans and metrics.
+	// FlushTimeout bounds the export of the last spans, metrics and logs, and the last records of the
+	// audit: both together. With an audit the export has four fifths of it.
 	ShutdownDelay time.Duration
 	DrainTimeout  time.Duration
 	FlushTimeout  time.Duration

@@ -67,13 +67,20 @@ func (p *process) startTelemetry(ctx context.Context) {
 	tel.SetGlobal()
 }
 
-// stopTelemetry exports the rest. An error is logged; it is no failure of the service.
+// stopTelemetry exports the rest. An error is logged; it is no failure of the service. What is left of
+// the flush time-out is for the audit. That is a fifth at least, so that an endpoint that hangs does not
+// cost the audit its last records.
 func (p *process) stopTelemetry() {
-	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.FlushTimeout)
+	began, reserved := time.Now(), time.Duration(0)
+	if p.access.audit != nil {
+		reserved = p.cfg.FlushTimeout / 5
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.FlushTimeout-reserved)
 	defer cancel()
 	if err := p.srv.Telemetry().Shutdown(ctx); err != nil {
 		slog.Warn("telemetry.flush", "error", err)
 	}
+	p.access.closeTime = max(reserved, p.cfg.FlushTimeout-time.Since(began))
 }
 
 // startFlight starts the flight recorder if it is on. If that fails, it logs the error and the

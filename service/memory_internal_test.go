@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -171,7 +170,7 @@ func TestMemoryIsReserved(t *testing.T) {
 			require.NoError(t, err)
 			a, err := openAccess(&cfg, "")
 			require.NoError(t, err)
-			defer a.closeWithin(time.Second)
+			defer a.closeInTime()
 			e := &Env{Info: mcp.Implementation{Name: "reserved", Version: "1"}, configured: cfg, access: a}
 			srv, err := e.NewServer()
 			require.NoError(t, err)

@@ -79,7 +79,7 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 	}
 	signals := watchSignals(ctx)
 	defer signals.stop() // last: until then a signal does not kill the process, and the audit gets its end
-	defer env.access.closeWithin(cfg.FlushTimeout)
+	defer env.access.closeInTime()
 
 	srv, err := build(signals.begin, env)
 	switch {
