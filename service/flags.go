@@ -36,7 +36,9 @@ func (o *options) load(info mcp.Implementation) (cfg Config, serve bool, err err
 		}
 	}
 	flagFaults, help := parseFlags(fs, o.args)
-	faults = append(faults, flagFaults...)
+	if faults = append(faults, flagFaults...); len(faults) == 0 {
+		faults = cfg.checkDependencies()
+	}
 	switch {
 	case help:
 		o.printHelp(fs, extra, cmp.Or(info.Description, info.Title))

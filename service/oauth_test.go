@@ -197,9 +197,9 @@ func TestTheAuditOfAProcess(t *testing.T) {
 	require.NotContains(t, string(text), "ann's token")
 
 	for want, args := range map[string][]string{
-		"no --audit-file": {"--audit-strict"},
-		"audit: key":      {"--audit-file=" + file, "--audit-key-file=" + dir},
-		"auditfile":       {"--audit-file=" + dir},
+		"--audit-strict has no effect without --audit-file": {"--audit-strict"},
+		"audit: key": {"--audit-file=" + file, "--audit-key-file=" + dir},
+		"auditfile":  {"--audit-file=" + dir},
 	} {
 		err := service.Run(t.Context(), whoServer(), quiet(args...)...)
 		require.ErrorContains(t, err, want)

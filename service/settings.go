@@ -95,20 +95,20 @@ func ownSettings(env envPrefix) []setting {
 			func(c *Config) flag.Value { return textValue(&c.TLS.Key, anything) }},
 		{groupTLS, flagTLSClientCA, "`path` of the authorities whose client certificates are good, in PEM; the MCP listener then requires one",
 			func(c *Config) flag.Value { return textValue(&c.TLS.ClientCA, anything) }},
-		{groupTLS, "tls-client-optional", "serve clients without a certificate, too",
+		{groupTLS, flagTLSClientOptional, "serve clients without a certificate, too",
 			func(c *Config) flag.Value { return boolValue(&c.TLS.ClientOptional) }},
 
 		{groupAuth, "auth-tokens-file", "`path` of static tokens: on each line the SHA-256 digest of one, its subject, and words such as scopes=files:read,files:write. " + env.name(stdioTokenName) + " has the token of a process with --stdio",
 			func(c *Config) flag.Value { return textValue(&c.Auth.TokensFile, anything) }},
-		{groupAuth, "auth-client-cert", "which `name` of a client certificate is the subject: uri, dns, email or cn",
+		{groupAuth, flagClientCert, "which `name` of a client certificate is the subject: uri, dns, email or cn",
 			func(c *Config) flag.Value { return textValue(&c.Auth.ClientCert, certificateName) }},
-		{groupAuth, "auth-client-cert-scopes", "`scopes` of callers with a client certificate, with commas",
+		{groupAuth, flagClientCertScopes, "`scopes` of callers with a client certificate, with commas",
 			func(c *Config) flag.Value { return listValue(&c.Auth.ClientCertScopes, anything) }},
-		{groupAuth, "auth-proxy-header", "`header` in which a trusted proxy (--" + flagTrustedProxies + ") names the subject, such as X-Forwarded-User",
+		{groupAuth, flagProxyHeader, "`header` in which a trusted proxy (--" + flagTrustedProxies + ") names the subject, such as X-Forwarded-User",
 			func(c *Config) flag.Value { return textValue(&c.Auth.ProxyHeader, headerNameOrNone) }},
-		{groupAuth, "auth-proxy-tenant-header", "`header` in which it names the tenant",
+		{groupAuth, flagProxyTenant, "`header` in which it names the tenant",
 			func(c *Config) flag.Value { return textValue(&c.Auth.ProxyTenantHeader, headerNameOrNone) }},
-		{groupAuth, "auth-proxy-scopes-header", "`header` in which it names the scopes",
+		{groupAuth, flagProxyScopes, "`header` in which it names the scopes",
 			func(c *Config) flag.Value { return textValue(&c.Auth.ProxyScopesHeader, headerNameOrNone) }},
 		{groupAuth, "auth-optional", "serve callers without credentials, too; what needs scopes is not for them",
 			func(c *Config) flag.Value { return boolValue(&c.Auth.Optional) }},
@@ -117,32 +117,32 @@ func ownSettings(env envPrefix) []setting {
 			func(c *Config) flag.Value { return listValue(&c.OAuth.Issuers, anything) }},
 		{groupAuth, flagOAuthResource, "`URL` of the MCP endpoint for clients, such as https://mcp.example.com/mcp, which tokens must be for",
 			func(c *Config) flag.Value { return textValue(&c.OAuth.Resource, anything) }},
-		{groupAuth, "oauth-scopes", "`scopes` that the server knows, with commas",
+		{groupAuth, flagOAuthScopes, "`scopes` that the server knows, with commas",
 			func(c *Config) flag.Value { return listValue(&c.OAuth.Scopes, anything) }},
-		{groupAuth, "oauth-audiences", "`audiences` that are accepted instead of --" + flagOAuthResource + ", with commas",
+		{groupAuth, flagOAuthAudiences, "`audiences` that are accepted instead of --" + flagOAuthResource + ", with commas",
 			func(c *Config) flag.Value { return listValue(&c.OAuth.Audiences, anything) }},
-		{groupAuth, "oauth-tenant-claim", "`claim` with the tenant of a caller; a token without it is refused",
+		{groupAuth, flagOAuthTenant, "`claim` with the tenant of a caller; a token without it is refused",
 			func(c *Config) flag.Value { return textValue(&c.OAuth.TenantClaim, anything) }},
-		{groupAuth, "oauth-introspection-client", "`name` of this server at the issuer, to ask about tokens that are no JWTs",
+		{groupAuth, flagIntrospectionClient, "`name` of this server at the issuer, to ask about tokens that are no JWTs",
 			func(c *Config) flag.Value { return textValue(&c.OAuth.IntrospectionClient, anything) }},
-		{groupAuth, "oauth-introspection-secret-file", "`path` of its secret",
+		{groupAuth, flagIntrospectionSecret, "`path` of its secret",
 			func(c *Config) flag.Value { return textValue(&c.OAuth.IntrospectionSecretFile, anything) }},
-		{groupAuth, "oauth-introspection-always", "ask about JWTs, too",
+		{groupAuth, flagIntrospectionAlways, "ask about JWTs, too",
 			func(c *Config) flag.Value { return boolValue(&c.OAuth.IntrospectionAlways) }},
 
-		{groupRights, "policy", "`path` of the rules that decide what callers may do; read again when it changes",
+		{groupRights, flagPolicy, "`path` of the rules that decide what callers may do; read again when it changes",
 			func(c *Config) flag.Value { return textValue(&c.Policy.File, anything) }},
-		{groupRights, "policy-dry-run", "count what the rules decide, and let everything pass",
+		{groupRights, flagPolicyDryRun, "count what the rules decide, and let everything pass",
 			func(c *Config) flag.Value { return boolValue(&c.Policy.DryRun) }},
 		{groupRights, flagAuditFile, "`path` of the record of what callers do, as JSON lines",
 			func(c *Config) flag.Value { return textValue(&c.Audit.File, anything) }},
-		{groupRights, "audit-max-size", "`size` in MiB at which that file is rotated; 0 is 100",
+		{groupRights, flagAuditMaxSize, "`size` in MiB at which that file is rotated; 0 is 100",
 			func(c *Config) flag.Value { return countValue(&c.Audit.MaxSize) }},
-		{groupRights, "audit-max-files", "`number` of older files that are kept; 0 keeps all",
+		{groupRights, flagAuditMaxFiles, "`number` of older files that are kept; 0 keeps all",
 			func(c *Config) flag.Value { return countValue(&c.Audit.MaxFiles) }},
-		{groupRights, "audit-key-file", "`path` of a key, such as openssl rand -hex 32 writes, for the digests of arguments and for a chain that shows changes of the file",
+		{groupRights, flagAuditKey, "`path` of a key, such as openssl rand -hex 32 writes, for the digests of arguments and for a chain that shows changes of the file",
 			func(c *Config) flag.Value { return textValue(&c.Audit.KeyFile, anything) }},
-		{groupRights, "audit-strict", "refuse calls while their records cannot be kept",
+		{groupRights, flagAuditStrict, "refuse calls while their records cannot be kept",
 			func(c *Config) flag.Value { return boolValue(&c.Audit.Strict) }},
 
 		{groupHTTP, flagAllowedHosts, "`hosts` that the Host header may name, with commas; * allows all",
@@ -180,9 +180,9 @@ func ownSettings(env envPrefix) []setting {
 
 		{groupSecrets, "state-keys-file", "`path` of the keys that seal what a client carries from one round of questions to the next; in base64, one on a line, the first one seals; the same for all replicas; read again when it changes. " + env.name(stateKeys) + " has the keys themselves, with commas",
 			func(c *Config) flag.Value { return textValue(&c.StateKeysFile, anything) }},
-		{groupSecrets, "store", "`URL` of the Redis server that the replicas share, such as redis://host:6379/0; needs state keys. Set " + env.name("store") + " instead if it has a password, because all users can read arguments",
+		{groupSecrets, flagStore, "`URL` of the Redis server that the replicas share, such as redis://host:6379/0; needs state keys. Set " + env.name(flagStore) + " instead if it has a password, because all users can read arguments",
 			func(c *Config) flag.Value { return storeValue(&c.Store) }},
-		{groupSecrets, "store-readiness", "be not ready while the store is away. Without it calls that need no store go on",
+		{groupSecrets, flagStoreReadiness, "be not ready while the store is away. Without it calls that need no store go on",
 			func(c *Config) flag.Value { return boolValue(&c.StoreReadiness) }},
 		{groupSecrets, "single-use-states", "accept each sealed state once, and without a store only in the process that has issued it",
 			func(c *Config) flag.Value { return boolValue(&c.SingleUseStates) }},
@@ -228,13 +228,36 @@ const (
 	flagMutexProfile      = "mutex-profile-fraction"
 	flagBlockProfile      = "block-profile-rate"
 
-	flagOAuthIssuer   = "oauth-issuer"
-	flagOAuthResource = "oauth-resource"
-	flagAuditFile     = "audit-file"
+	flagClientCert       = "auth-client-cert"
+	flagClientCertScopes = "auth-client-cert-scopes"
+	flagProxyHeader      = "auth-proxy-header"
+	flagProxyTenant      = "auth-proxy-tenant-header"
+	flagProxyScopes      = "auth-proxy-scopes-header"
 
-	flagTLSCert     = "tls-cert"
-	flagTLSKey      = "tls-key"
-	flagTLSClientCA = "tls-client-ca"
+	flagOAuthIssuer         = "oauth-issuer"
+	flagOAuthResource       = "oauth-resource"
+	flagOAuthScopes         = "oauth-scopes"
+	flagOAuthAudiences      = "oauth-audiences"
+	flagOAuthTenant         = "oauth-tenant-claim"
+	flagIntrospectionClient = "oauth-introspection-client"
+	flagIntrospectionSecret = "oauth-introspection-secret-file"
+	flagIntrospectionAlways = "oauth-introspection-always"
+
+	flagPolicy        = "policy"
+	flagPolicyDryRun  = "policy-dry-run"
+	flagAuditFile     = "audit-file"
+	flagAuditMaxSize  = "audit-max-size"
+	flagAuditMaxFiles = "audit-max-files"
+	flagAuditKey      = "audit-key-file"
+	flagAuditStrict   = "audit-strict"
+
+	flagStore          = "store"
+	flagStoreReadiness = "store-readiness"
+
+	flagTLSCert           = "tls-cert"
+	flagTLSKey            = "tls-key"
+	flagTLSClientCA       = "tls-client-ca"
+	flagTLSClientOptional = "tls-client-optional"
 
 	flagFlight  = "flight-recorder"
 	flagVersion = "version"
@@ -250,6 +273,9 @@ func (c Config) check() error {
 		if err := v.Set(v.String()); err != nil {
 			faults = append(faults, fmt.Errorf("invalid value %q for %s: %w", v.String(), s.name, err))
 		}
+	}
+	if len(faults) == 0 {
+		faults = c.checkDependencies()
 	}
 	return joinFaults(faults)
 }
