@@ -46,7 +46,7 @@ func (c *Call) record(out telemetry.Outcome) {
 	client := req.Client()
 	rec := audit.Record{
 		Time: c.arrivedAt, Principal: req.Principal, ClientName: client.Name, ClientVersion: client.Version,
-		Address: req.Peer.Addr, Transport: req.Peer.Transport, Session: req.Peer.SessionID[:min(shownID, len(req.Peer.SessionID))],
+		Address: req.Peer.Addr, Transport: req.Peer.Transport, Session: shownOf(req.Peer.SessionID),
 		RequestID: req.ID.String(), Operation: req.Method, Target: targetOf(req), Arguments: c.arguments,
 		TraceID: c.Operation().TraceID(), Duration: time.Since(c.arrivedAt),
 		Decision: audit.DecisionAllow, Stage: audit.StageHandler, Outcome: audit.OutcomeOK,
@@ -72,9 +72,19 @@ func targetOf(req *middleware.Request) string {
 		_ = json.Unmarshal(req.Params, &params) // what cannot be read is empty
 		return params.Ref.Name + params.Ref.URI
 	case strings.HasPrefix(req.Method, "tasks/"): // the id of a task lets its caller read it
-		return strings.Clone(req.Target[:min(shownID, len(req.Target))]) // the record does not keep the rest
+		return shownOf(req.Target)
 	}
 	return req.Target
+}
+
+// shownOf returns what a record has of an id. It does not keep the rest of a long one, such as that of a sealed session.
+func shownOf(id string) string {
+	const copied = 64 // bytes: less than what a record takes anyway
+	start := id[:min(shownID, len(id))]
+	if len(id) > copied {
+		return strings.Clone(start)
+	}
+	return start
 }
 
 // conclude adds to a record what was decided, and what came of the call.
