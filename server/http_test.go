@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/auth/local"
+	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
 )
 
@@ -249,16 +252,28 @@ func TestPreflightBehindAuthentication(t *testing.T) {
 // A certificate belongs to its connection: if it is refused, the client must come with another connection to show another
 // certificate. Any other credential may be better in the next request.
 func TestRefusedCertificatesEndTheConnection(t *testing.T) {
-	srv := newServer(t, server.WithAuthenticator(&local.Certificates{Subject: "dns"}))
+	srv := newServer(t, server.WithAuthenticator(auth.AuthenticatorFunc(func(ctx context.Context, c *auth.Caller) (*auth.Principal, error) {
+		if http.Header(c.Header).Get("Authorization") != "" {
+			return nil, &mcp.Refusal{Status: 401, Reason: "token_unknown", By: "tokens"}
+		}
+		return (&local.Certificates{Subject: "dns"}).Authenticate(ctx, c)
+	})))
 	expired := &x509.Certificate{SerialNumber: big.NewInt(7), DNSNames: []string{"desk.example.org"}, NotAfter: time.Now().Add(-time.Minute)}
-	for name, chains := range map[string][][]*x509.Certificate{"expired": {{expired}}, "none": nil} {
+	for name, tt := range map[string]struct {
+		chains [][]*x509.Certificate
+		token  string
+		ends   bool
+	}{"expired": {[][]*x509.Certificate{{expired}}, "", true}, "none": {}, "bad token": {[][]*x509.Certificate{{expired}}, "Bearer x", false}} {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequestWithContext(t.Context(), "GET", "https://127.0.0.1/mcp", nil)
-			r.TLS = &tls.ConnectionState{VerifiedChains: chains}
+			r.TLS = &tls.ConnectionState{VerifiedChains: tt.chains}
+			if tt.token != "" {
+				r.Header.Set("Authorization", tt.token)
+			}
 			w := httptest.NewRecorder()
 			srv.Handler().ServeHTTP(w, r)
 			require.Equal(t, 401, w.Code, w.Body)
-			require.Equal(t, chains != nil, w.Header().Get("Connection") == "close")
+			require.Equal(t, tt.ends, w.Header().Get("Connection") == "close")
 		})
 	}
 }

@@ -10,20 +10,17 @@ type dependency struct {
 	met     bool
 }
 
-// dependencies returns the settings that do nothing without another one. Those that have defaults of their
-// own, such as the times of the flight recorder, are not among them: nobody expects that they turn it on.
+// dependencies returns the settings that do nothing without another one. Those that describe the program, such as the
+// scopes that it knows, and those that have defaults of their own, such as the times of the flight recorder, are not among
+// them: nobody expects that they turn something on.
 func (c *Config) dependencies() []dependency {
 	a, o := &c.Auth, &c.OAuth
-	issuer, client := len(o.Issuers) > 0, o.IntrospectionClient != ""
+	client := o.IntrospectionClient != ""
 	return []dependency{
 		{flagTLSClientOptional, c.TLS.ClientOptional, flagTLSClientCA, c.TLS.ClientCA != ""},
 		{flagClientCertScopes, len(a.ClientCertScopes) > 0, flagClientCert, a.ClientCert != ""},
 		{flagProxyTenant, a.ProxyTenantHeader != "", flagProxyHeader, a.ProxyHeader != ""},
 		{flagProxyScopes, a.ProxyScopesHeader != "", flagProxyHeader, a.ProxyHeader != ""},
-		{flagOAuthScopes, len(o.Scopes) > 0, flagOAuthIssuer, issuer},
-		{flagOAuthAudiences, len(o.Audiences) > 0, flagOAuthIssuer, issuer},
-		{flagOAuthTenant, o.TenantClaim != "", flagOAuthIssuer, issuer},
-		{flagIntrospectionClient, client, flagOAuthIssuer, issuer},
 		{flagIntrospectionSecret, o.IntrospectionSecretFile != "", flagIntrospectionClient, client},
 		{flagIntrospectionAlways, o.IntrospectionAlways, flagIntrospectionClient, client},
 		{flagPolicyDryRun, c.Policy.DryRun, flagPolicy, c.Policy.File != ""},

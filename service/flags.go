@@ -36,7 +36,7 @@ func (o *options) load(info mcp.Implementation) (cfg Config, serve bool, err err
 		}
 	}
 	flagFaults, help := parseFlags(fs, o.args)
-	if faults = append(faults, flagFaults...); len(faults) == 0 {
+	if faults = append(faults, flagFaults...); len(faults) == 0 && health == "" { // a health check may see the environment only
 		faults = cfg.checkDependencies()
 	}
 	switch {

@@ -175,7 +175,7 @@ func ownSettings(env envPrefix) []setting {
 			func(c *Config) flag.Value { return durationValue(&c.RefuseTime) }},
 		{groupShutdown, "linger-timeout", "`time` that the admin listener then waits for one more scrape, so that Prometheus has the last figures; 0 does not wait",
 			func(c *Config) flag.Value { return durationValue(&c.LingerTimeout) }},
-		{groupShutdown, "flush-timeout", "`time` for sending the last spans, metrics and logs",
+		{groupShutdown, "flush-timeout", "`time` for sending the last spans, metrics and logs, and for the last records of the audit",
 			func(c *Config) flag.Value { return durationValue(&c.FlushTimeout) }},
 
 		{groupSecrets, "state-keys-file", "`path` of the keys that seal what a client carries from one round of questions to the next; in base64, one on a line, the first one seals; the same for all replicas; read again when it changes. " + env.name(stateKeys) + " has the keys themselves, with commas",

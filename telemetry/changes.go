@@ -163,8 +163,11 @@ func (o *Outcome) addPhases(to *changes.Observation, whole time.Duration) {
 		done = whole
 	}
 	to.Queued, to.Blocked = o.Started, o.Blocked
-	if !o.Streams { // such a call runs as long as its client wants
-		to.Running = max(done-o.Started-o.Blocked, 0)
+	running := max(done-o.Started-o.Blocked, 0)
+	if o.Streams { // such a call runs as long as its client wants
+		to.Took = max(to.Took-running, 0)
+	} else {
+		to.Running = running
 	}
 	written := o.Fate == FateSent || o.Fate == FateDropped
 	if written && o.Returned != 0 && o.Settled >= done {

@@ -76,6 +76,7 @@ func TestHistoryLeavesOutHowLongCallsStream(t *testing.T) {
 			require.EqualValues(t, 1, cell.Calls)
 			require.EqualValues(t, time.Second.Microseconds(), cell.Queued)
 			if streams {
+				require.EqualValues(t, time.Second.Microseconds(), cell.Took)
 				require.Zero(t, cell.Running)
 				require.Zero(t, cell.LogRunning)
 			} else {

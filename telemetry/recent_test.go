@@ -251,7 +251,7 @@ func TestCallsThatStreamAreNotSlow(t *testing.T) {
 		for range enoughToCompare - 1 {
 			r.post(call("follow"), &sink{})
 		}
-		require.Empty(t, r.kept("slow"), "calls that stream are none to compare with")
+		require.Empty(t, r.kept("slow"), "nothing is compared with calls that stream")
 		r.post(call("follow"), &sink{})
 		require.Len(t, r.kept("slow"), slowPerSeries)
 	})

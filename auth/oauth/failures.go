@@ -19,8 +19,8 @@ type failures struct {
 	byAddress map[addressKey]*bucket
 }
 
-// wait returns the time until an address may ask again, or 0. What it asks meanwhile is not known to be in vain, and counts for
-// nothing: callers behind one address, or one with many calls at once, are not refused for good tokens.
+// wait returns the time until an address may ask again, or 0. What is under way is not known to be in vain, and counts for
+// nothing: callers behind one address, or one with many calls at once, are not refused for it.
 func (f *failures) wait(remote string, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()

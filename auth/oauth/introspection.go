@@ -26,8 +26,8 @@ func (s *ResourceServer) introspects(token string) bool {
 		return i.Always
 	}
 	c := &unverified{}
-	_, _, err := s.parser.ParseUnverified(token, c)
-	return err == nil && (c.issuer == i.Issuer || s.issuers[c.issuer] == nil)
+	_, _, _ = s.parser.ParseUnverified(token, c) // what cannot be read names no issuer
+	return c.issuer == i.Issuer || s.issuers[c.issuer] == nil
 }
 
 // looksLikeJWT reports whether a token has three parts, of which the first is a JSON object with the member alg.
@@ -58,7 +58,7 @@ func (s *ResourceServer) introspect(ctx context.Context, caller *auth.Caller, to
 		if p := s.cache.get(sum, now); p != nil {
 			return introspected{verified: verified{principal: p, expires: p.Expires}}, nil
 		}
-		v, refused := s.ask(token)
+		v, refused := s.ask(address, token)
 		switch {
 		case refused == nil:
 			s.remember(sum, v, now)
@@ -77,22 +77,22 @@ func (s *ResourceServer) introspect(ctx context.Context, caller *auth.Caller, to
 	}
 }
 
-// ask asks the issuer about a token. It goes on if the callers that wait for the answer leave.
-func (s *ResourceServer) ask(token string) (verified, *refusal) {
+// ask asks the issuer about a token of a caller at an address. It goes on if the callers that wait for the answer leave.
+func (s *ResourceServer) ask(address, token string) (verified, *refusal) {
 	if !s.begin() {
 		return verified{}, unavailable(0, errClosed)
 	}
 	defer s.running.Done()
 	retry := s.cfg.MinRefreshInterval
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	default:
+	holder := s.table.Get(keyOf(address))
+	defer holder.Release()
+	if !s.slots.TryAcquire(holder) {
 		s.counts.reached(limitIntrospections)
 		r := unavailable(retry, errFull)
 		r.Limit = limitIntrospections
 		return verified{}, r
 	}
+	defer s.slots.Release(holder)
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
 	defer cancel()
 	from := s.issuers[s.cfg.Introspection.Issuer]

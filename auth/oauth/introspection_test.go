@@ -243,13 +243,35 @@ func TestSlowIntrospections(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		require.EqualValues(t, 4, waited.Load())
-		require.EqualValues(t, 6, full.Load())
-		require.EqualValues(t, 6, rs.Stats().LimitsReached["max_introspections"])
+		require.EqualValues(t, 3, waited.Load(), "one place is for other addresses")
+		require.EqualValues(t, 7, full.Load())
+		require.EqualValues(t, 7, rs.Stats().LimitsReached["max_introspections"])
 		require.EqualValues(t, 10, rs.Stats().Verifications[2].Unavailable)
 		issuer.answer(nil)
 		issuer.know("opaque", nil)
 		admitted(t, rs, bearer("opaque"))
+	})
+}
+
+// One address cannot take all introspections at one time: others have room.
+func TestOneAddressLeavesRoomForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		issuer := newIssuer()
+		rs := newServer(t, issuer, introspecting)
+		require.NoError(t, rs.Check(t.Context()))
+		issuer.answer(func(http.ResponseWriter, *http.Request) bool {
+			time.Sleep(time.Second)
+			return false
+		})
+		var all sync.WaitGroup
+		for n := range 100 {
+			all.Go(func() { refusedFor(t, rs, from("192.0.2.1:1", fmt.Sprint("bad", n))) })
+		}
+		synctest.Wait()
+		issuer.know("good", nil)
+		admitted(t, rs, from("192.0.2.2:1", "good"))
+		all.Wait()
+		require.Greater(t, issuer.fetches("/introspect"), 20, "it has most of the room")
 	})
 }
 

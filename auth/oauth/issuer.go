@@ -19,7 +19,7 @@ type issuer struct {
 	s         *ResourceServer
 	keys      atomic.Pointer[keySet]   // nil before the first fetch
 	metadata  atomic.Pointer[document] // nil before the first fetch
-	sendsType atomic.Bool              // a token with the type at+jwt was verified
+	sendsType atomic.Bool              // a token with the type at+jwt was accepted
 	flight    singleflight.Group       // of fetches
 	waiting   atomic.Int64             // requests that wait for a fetch
 

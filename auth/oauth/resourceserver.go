@@ -30,6 +30,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/share"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -47,9 +48,10 @@ type ResourceServer struct {
 	cache      tokenCache
 	failures   failures
 	counts     counters
-	// introspections joins the introspections of one token; slots bounds those of all.
+	// introspections joins the introspections of one token; slots bounds those of all, so that one address leaves room for others.
 	introspections singleflight.Group
-	slots          chan struct{}
+	slots          *share.Pool
+	table          *share.Table // of the addresses that have slots
 
 	start   sync.Once // of the periodic refreshes
 	ctx     context.Context
@@ -68,7 +70,7 @@ func New(cfg Config) (*ResourceServer, error) {
 		return nil, err
 	}
 	s := &ResourceServer{
-		cfg: cfg, issuers: map[string]*issuer{}, slots: make(chan struct{}, cfg.Limits.MaxIntrospections),
+		cfg: cfg, issuers: map[string]*issuer{}, slots: share.NewPool(cfg.Limits.MaxIntrospections), table: share.NewTable(),
 		cache:    tokenCache{entries: map[digest]*cached{}, max: cfg.Limits.MaxTokenCacheBytes},
 		failures: failures{byAddress: map[addressKey]*bucket{}, perMinute: float64(cfg.Limits.MaxAuthFailures), max: cfg.Limits.MaxAuthAddresses},
 	}

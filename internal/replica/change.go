@@ -31,13 +31,13 @@ type outbox struct {
 	closing closing
 }
 
-// closing bounds what an outbox publishes when its link is closed. The zero value is open.
+// closing bounds how long an outbox publishes what it has taken before its link was closed. The zero value is open.
 type closing struct{ until time.Time }
 
-// begun reports whether nothing more is taken.
+// begun reports whether the link is closed.
 func (c closing) begun() bool { return !c.until.IsZero() }
 
-// over reports whether what still waits must become one signal.
+// over reports whether that time is over.
 func (c closing) over() bool { return c.begun() && !time.Now().Before(c.until) }
 
 type changeKey struct {
@@ -48,7 +48,7 @@ type changeKey struct {
 // maxWaiting is how many changes wait before they become one.
 const maxWaiting = 1024
 
-// close takes nothing more. What waits until then becomes one change.
+// close takes nothing more. What still waits at that time becomes one change.
 func (o *outbox) close(until time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -133,7 +133,8 @@ func (l *Link) start(work func()) bool {
 	return !l.closed
 }
 
-// Close ends the link, and waits for what is on its way: no longer than for a few calls of the store, however much that is.
+// Close ends the link. It waits until what was taken is published, but not longer than for about three calls of the store: what is
+// left then is published as one signal.
 func (l *Link) Close() {
 	l.mu.Lock()
 	l.closed = true

@@ -32,7 +32,7 @@ const (
 	maxWaitingTasks = 10_000
 )
 
-// close takes no more tasks. Those that wait until then become one signal.
+// close takes no more tasks. Those that still wait at that time become one signal.
 func (o *taskOutbox) close(until time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -43,10 +43,9 @@ func (o *taskOutbox) close(until time.Time) {
 func (o *taskOutbox) put(ids ...string) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closing.begun() {
-		return false
+	if !o.closing.begun() {
+		o.add(ids)
 	}
-	o.add(ids)
 	first = !o.busy && (o.all || len(o.waiting) > 0)
 	o.busy = o.busy || first
 	return first

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
@@ -106,7 +107,7 @@ func (x *exchange) sessionOrRefuse(id string) *session.Session {
 	return s
 }
 
-// refuseUnknownVersion refuses an exchange of the legacy era whose version header names no revision that exists (specification
+// refuseUnknownVersion refuses an exchange without a request whose version header names no revision that exists (specification
 // 2025-11-25: "Protocol Version Header"), and reports whether it has. Without the header the revision is that of the session.
 func (x *exchange) refuseUnknownVersion() bool {
 	version := x.r.Header.Get(headerVersion)
@@ -227,8 +228,8 @@ func (x *exchange) refuseRequest(id mcp.ID, status int, reason mcp.RefuseReason,
 // refuseCaller answers a caller that the authenticator refuses, before the body is read.
 func (x *exchange) refuseCaller(r *mcp.Refusal) {
 	describeRefusal(x.w.Header(), r)
-	if r.Code() == http.StatusUnauthorized && x.r.TLS != nil && len(x.r.TLS.VerifiedChains) > 0 {
-		x.w.Header().Set("Connection", "close") // its certificate stays that of the connection
+	if strings.HasPrefix(r.Reason, "certificate_") && x.r.TLS != nil && len(x.r.TLS.VerifiedChains) > 0 {
+		x.w.Header().Set("Connection", "close") // another certificate needs another connection
 	}
 	x.refuse(int(r.Code()), mcp.RefuseAuthentication, r.RPC())
 }

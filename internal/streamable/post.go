@@ -91,6 +91,9 @@ func (x *exchange) modern(env *wire.Envelope) bool {
 func (x *exchange) modernPost(in *session.Inbound) {
 	switch in.Kind {
 	case wire.Notification:
+		if x.refuseUnknownVersion() {
+			return
+		}
 		x.turn.Give() // its handler may wait
 		x.acknowledge(x.core.Notify(in))
 	case wire.Response:

@@ -71,6 +71,9 @@ func TestLegacySession(t *testing.T) {
 
 			{"notification with an unknown version", "POST", initialized, []header{sid, "Mcp-Protocol-Version: 1999-01-01"}, 400, badVersion},
 			{"notification without a session, with an unknown version", "POST", initialized, []header{"Mcp-Protocol-Version: 1999-01-01"}, 400, badVersion},
+			{"modern notification with an unknown version", "POST",
+				`{"jsonrpc":"2.0","method":"notifications/x","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`,
+				[]header{"Mcp-Protocol-Version: 1999-01-01"}, 400, badVersion},
 			{"get with an unknown version", "GET", "", []header{sid, "Mcp-Protocol-Version: 1999-01-01"}, 400, badVersion},
 			{"resume with an unknown version", "GET", "", []header{sid, "Mcp-Protocol-Version: 1999-01-01", "Last-Event-Id: 1"}, 400, badVersion},
 			{"delete with an unknown version", "DELETE", "", []header{sid, "Mcp-Protocol-Version: 1999-01-01"}, 400, badVersion},
