@@ -68,6 +68,9 @@ func TestFloodsTakeTheServerFromNobody(t *testing.T) {
 			attack.result(t, &done)
 			peak := s.memory(t, "VmHWM")
 			time.Sleep(rest)
+			if !*long { // how soon is a matter of the clock
+				s.awaitInFlight(t, "", 0)
+			}
 			left, err := s.inFlight("")
 			after := both.ask(t, quiet, nil)
 			t.Logf("capacity %.0f/s, good callers %.0f/s; attackers: %s, %.1f of the capacity; largest resident set %d MiB\n"+
