@@ -63,8 +63,9 @@ func (h *Hub) join(
 		}
 	}
 	for id, revision := range revisions {
-		t := Topic{Task, id}
-		h.revisions[t] = max(h.revisions[t], revision)
+		if t := (Topic{Task, id}); len(h.topics[t]) == 1 { // others of its audience may not have heard of that revision
+			h.revisions[t] = max(h.revisions[t], revision)
+		}
 	}
 	return f, true
 }

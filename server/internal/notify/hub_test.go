@@ -152,6 +152,21 @@ func TestTaskChangesFollowTheRevision(t *testing.T) {
 	h.leave(f)
 }
 
+// A new subscriber of a task may have read a revision that is not published yet. The others hear of it all the same.
+func TestNewSubscriberDoesNotHideARevision(t *testing.T) {
+	h, m := testHub(), &mailbox{}
+	topic := Topic{Task, "t"}
+	first := joined(h, m.post, nil, []Topic{topic}, map[string]int64{"t": 5})
+	first.send()
+	second := joined(h, (&mailbox{}).post, nil, []Topic{topic}, map[string]int64{"t": 6})
+	second.send()
+	h.Publish(Notification{Topic: topic, Revision: 6, Params: []byte("6")})
+	settleHub(h)
+	require.Equal(t, []string{"6"}, m.members())
+	h.leave(first)
+	h.leave(second)
+}
+
 // Publish without subscribers costs no allocation.
 func TestPublishWithoutSubscribersAllocatesNothing(t *testing.T) {
 	h := testHub()
