@@ -213,7 +213,7 @@ func (c *Call) Operation() *telemetry.Operation {
 var ErrPanicked = mcp.NewError(mcp.CodeInternalError, "internal error")
 
 // Serve runs the middlewares and the handler. It contains a panic and returns [ErrPanicked] then.
-// Call it once, after Begin.
+// Call it after Begin, and again if the SDK asks the handler once more.
 func (c *Call) Serve(ctx context.Context, handler middleware.Handler) (result mcp.Result, err error) {
 	if c.Refused != nil {
 		c.turnedAway.Store(true)

@@ -20,10 +20,11 @@ import (
 // byAudit names what refuses calls because there is no place for their records.
 const byAudit = "audit"
 
-// reserve takes a place for the record of the call, if the audit is strict.
+// reserve takes a place for the record of the call, if the audit is strict. An SDK may serve a call several times, if its
+// handler asks the client something; the call has one record.
 func (c *Call) reserve() error {
 	log := c.adapter.guard.log
-	if !log.Strict() {
+	if !log.Strict() || c.reserved {
 		return nil
 	}
 	if !log.Reserve() {

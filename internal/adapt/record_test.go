@@ -1,11 +1,14 @@
 package adapt
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/vitrine-mcp/vitrine/audit"
 )
 
 // A record that waits does not keep the whole of a long id, which nothing counts.
@@ -16,3 +19,24 @@ func TestRecordsKeepTheStartOfAnIDOnly(t *testing.T) {
 	require.Equal(t, "12345678", shownOf("123456789"))
 	require.Equal(t, "1234", shownOf("1234"))
 }
+
+// A call that is served several times, because its handler asks the client something, takes the place of one record.
+func TestACallReservesOnePlace(t *testing.T) {
+	log, err := audit.New(audit.Config{Sinks: []audit.Sink{nothing{}}, Strict: true, MaxRecords: 3})
+	require.NoError(t, err)
+	c := &Call{adapter: &Adapter{guard: guard{log: log}}}
+	for range 10 {
+		require.NoError(t, c.reserve())
+	}
+	log.AddReserved(audit.Record{})
+	require.NoError(t, log.Close(context.Background()))
+}
+
+// nothing is a sink that forgets what is written.
+type nothing struct{}
+
+func (nothing) Name() string { return "nothing" }
+
+func (nothing) Write(_ context.Context, entries []audit.Entry) (int, error) { return len(entries), nil }
+
+func (nothing) Close() error { return nil }
