@@ -17,8 +17,9 @@ type CompleteFunc func(ctx context.Context, call *Call, value string, decided ma
 // ignores case.
 func CompleteFrom(values ...string) CompleteFunc {
 	return func(_ context.Context, _ *Call, value string, _ map[string]string) (fit []string, err error) {
+		value = strings.ToLower(value)
 		for _, v := range values {
-			if len(v) >= len(value) && strings.EqualFold(v[:len(value)], value) {
+			if strings.HasPrefix(strings.ToLower(v), value) {
 				fit = append(fit, v)
 			}
 		}

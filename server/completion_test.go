@@ -111,11 +111,11 @@ func TestComplete(t *testing.T) {
 func TestCompleteFrom(t *testing.T) {
 	srv := newServer(t)
 	server.AddPrompt(srv, server.Prompt{Name: "p", Arguments: []server.PromptArgument{
-		{Name: "city", Complete: server.CompleteFrom("Zürich", "Bern", "Basel", "")},
+		{Name: "city", Complete: server.CompleteFrom("Zürich", "Bern", "Basel", "", "Ⱥb")}, // Ⱥ and ⱥ have 2 and 3 bytes
 	}}, say(""))
 	client := servertest.Connect(t, srv)
 	for value, want := range map[string][]string{
-		"": {"Zürich", "Bern", "Basel", ""}, "b": {"Bern", "Basel"}, "BE": {"Bern"}, "Bern": {"Bern"}, "Berne": {}, "zÜ": {"Zürich"},
+		"": {"Zürich", "Bern", "Basel", "", "Ⱥb"}, "ⱥ": {"Ⱥb"}, "b": {"Bern", "Basel"}, "BE": {"Bern"}, "Bern": {"Bern"}, "Berne": {}, "zÜ": {"Zürich"},
 		"z\xc3": {}, "Zürich, Bern, Basel": {},
 	} {
 		got, err := client.CompletePrompt(t.Context(), "p", "city", value, map[string]string{"country": "CH"})

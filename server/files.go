@@ -122,7 +122,7 @@ func (f *Files) read(name string) ([]mcp.ResourceContents, error) {
 		return nil, fileFault(err)
 	}
 	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, f.MaxBytes+1))
+	data, err := io.ReadAll(io.LimitReader(file, max(f.MaxBytes, f.MaxBytes+1))) // which may overflow
 	if err != nil {
 		return nil, err
 	}

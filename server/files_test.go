@@ -3,6 +3,7 @@ package server_test
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,6 +58,11 @@ func TestFiles(t *testing.T) {
 	}
 	_, err := client.ReadResource(t.Context(), "file:///docs/large")
 	require.Equal(t, mcp.NewError(mcp.CodeInvalidParams, "the file is larger than 10 bytes"), err)
+
+	server.AddFiles(srv, server.Files{URI: "file:///all/", Name: "all", MaxBytes: math.MaxInt64, FS: fstest.MapFS{"a": {Data: []byte("x")}}})
+	got, err := client.ReadResource(t.Context(), "file:///all/a")
+	require.NoError(t, err)
+	require.Equal(t, "x", got.Contents[0].Text, "MaxInt64 is no bound")
 
 	for value, want := range map[string][]string{
 		"":        {"a/", "empty", "full", "large", "readme.html"},
