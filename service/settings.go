@@ -117,11 +117,11 @@ func ownSettings(env envPrefix) []setting {
 			func(c *Config) flag.Value { return listValue(&c.OAuth.Issuers, anything) }},
 		{groupAuth, flagOAuthResource, "`URL` of the MCP endpoint for clients, such as https://mcp.example.com/mcp, which tokens must be for",
 			func(c *Config) flag.Value { return textValue(&c.OAuth.Resource, anything) }},
-		{groupAuth, flagOAuthScopes, "`scopes` that the server knows, with commas",
+		{groupAuth, "oauth-scopes", "`scopes` that the server knows, with commas",
 			func(c *Config) flag.Value { return listValue(&c.OAuth.Scopes, anything) }},
-		{groupAuth, flagOAuthAudiences, "`audiences` that are accepted instead of --" + flagOAuthResource + ", with commas",
+		{groupAuth, "oauth-audiences", "`audiences` that are accepted instead of --" + flagOAuthResource + ", with commas",
 			func(c *Config) flag.Value { return listValue(&c.OAuth.Audiences, anything) }},
-		{groupAuth, flagOAuthTenant, "`claim` with the tenant of a caller; a token without it is refused",
+		{groupAuth, "oauth-tenant-claim", "`claim` with the tenant of a caller; a token without it is refused",
 			func(c *Config) flag.Value { return textValue(&c.OAuth.TenantClaim, anything) }},
 		{groupAuth, flagIntrospectionClient, "`name` of this server at the issuer, to ask about tokens that are no JWTs",
 			func(c *Config) flag.Value { return textValue(&c.OAuth.IntrospectionClient, anything) }},
@@ -236,9 +236,6 @@ const (
 
 	flagOAuthIssuer         = "oauth-issuer"
 	flagOAuthResource       = "oauth-resource"
-	flagOAuthScopes         = "oauth-scopes"
-	flagOAuthAudiences      = "oauth-audiences"
-	flagOAuthTenant         = "oauth-tenant-claim"
 	flagIntrospectionClient = "oauth-introspection-client"
 	flagIntrospectionSecret = "oauth-introspection-secret-file"
 	flagIntrospectionAlways = "oauth-introspection-always"

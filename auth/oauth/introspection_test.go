@@ -132,19 +132,22 @@ func TestFailuresOfAnAddress(t *testing.T) {
 	})
 }
 
+// newSlowServer returns a resource server that asks an issuer whose answers take a second.
+func newSlowServer(t *testing.T) (*oauth.ResourceServer, *fakeIssuer) {
+	t.Helper()
+	issuer := newIssuer()
+	rs := newServer(t, issuer, introspecting)
+	require.NoError(t, rs.Check(t.Context()))
+	issuer.answer(func(http.ResponseWriter, *http.Request) bool {
+		time.Sleep(time.Second)
+		return false
+	})
+	return rs, issuer
+}
+
 // Only an answer counts as a failure: neither many calls at once with good tokens, nor callers that leave before the answer, nor
 // those that wait for the answer that another one has asked for.
 func TestOnlyBadTokensAreFailures(t *testing.T) {
-	slow := func(t *testing.T) (*oauth.ResourceServer, *fakeIssuer) {
-		issuer := newIssuer()
-		rs := newServer(t, issuer, introspecting)
-		require.NoError(t, rs.Check(t.Context()))
-		issuer.answer(func(http.ResponseWriter, *http.Request) bool {
-			time.Sleep(time.Second)
-			return false
-		})
-		return rs, issuer
-	}
 	each := func(n int, f func(n int)) {
 		var all sync.WaitGroup
 		for i := range n {
@@ -154,19 +157,19 @@ func TestOnlyBadTokensAreFailures(t *testing.T) {
 	}
 	for name, test := range map[string]func(*testing.T){
 		"many good ones at once": func(t *testing.T) {
-			rs, issuer := slow(t)
+			rs, issuer := newSlowServer(t)
 			each(30, func(n int) {
 				issuer.know(fmt.Sprint("good", n), nil)
 				admitted(t, rs, from("192.0.2.1:1", fmt.Sprint("good", n)))
 			})
 		},
 		"one good one often": func(t *testing.T) {
-			rs, issuer := slow(t)
+			rs, issuer := newSlowServer(t)
 			issuer.know("good", nil)
 			each(30, func(int) { admitted(t, rs, from("192.0.2.1:1", "good")) })
 		},
 		"callers that leave": func(t *testing.T) {
-			rs, issuer := slow(t)
+			rs, issuer := newSlowServer(t)
 			each(30, func(n int) {
 				issuer.know(fmt.Sprint("good", n), nil)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -179,7 +182,7 @@ func TestOnlyBadTokensAreFailures(t *testing.T) {
 			admitted(t, rs, from("192.0.2.1:1", "new"))
 		},
 		"callers that wait for the answer of another": func(t *testing.T) {
-			rs, issuer := slow(t)
+			rs, issuer := newSlowServer(t)
 			each(100, func(n int) {
 				time.Sleep(time.Duration(n)) // the first is at another address
 				require.Equal(t, "token_inactive", refusedFor(t, rs, from(fmt.Sprintf("192.0.2.%d:1", min(n, 1)), "bad")).Reason)
@@ -189,7 +192,7 @@ func TestOnlyBadTokensAreFailures(t *testing.T) {
 			admitted(t, rs, from("192.0.2.1:1", "new"))
 		},
 		"bad ones at once": func(t *testing.T) {
-			rs, issuer := slow(t)
+			rs, issuer := newSlowServer(t)
 			each(30, func(n int) { refusedFor(t, rs, from("192.0.2.1:1", fmt.Sprint("bad", n))) })
 			issuer.know("new", nil)
 			require.Equal(t, 33*time.Second, refusedFor(t, rs, from("192.0.2.1:1", "new")).RetryAfter, "eleven too many, three seconds each")
@@ -256,13 +259,7 @@ func TestSlowIntrospections(t *testing.T) {
 // One address cannot take all introspections at one time: others have room.
 func TestOneAddressLeavesRoomForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		issuer := newIssuer()
-		rs := newServer(t, issuer, introspecting)
-		require.NoError(t, rs.Check(t.Context()))
-		issuer.answer(func(http.ResponseWriter, *http.Request) bool {
-			time.Sleep(time.Second)
-			return false
-		})
+		rs, issuer := newSlowServer(t)
 		var all sync.WaitGroup
 		for n := range 100 {
 			all.Go(func() { refusedFor(t, rs, from("192.0.2.1:1", fmt.Sprint("bad", n))) })
