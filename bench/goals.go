@@ -88,9 +88,9 @@ func callGoals() []goal {
 
 func sessionGoals() []goal {
 	return []goal{
-		{what: "a session for each call, ended by DELETE, default: CPU time, × all promises by hand", bound: 1.2, figure: shopGoal(extraSessions, servers.ShopComplete)},
+		{what: "a session for each call, ended by DELETE, run by package service: CPU time, × all promises by hand", bound: 1.2, figure: shopGoal(extraSessions, servers.ShopComplete)},
 		{what: "… × mcp-go", bound: 0.75, figure: shopGoal(extraSessions, servers.ShopMCPGo)},
-		{what: "a session for each call, never ended, default: CPU time, × all promises by hand", bound: 1.2, figure: shopGoal(extraSessionsForever, servers.ShopComplete)},
+		{what: "a session for each call, never ended, run by package service: CPU time, × all promises by hand", bound: 1.2, figure: shopGoal(extraSessionsForever, servers.ShopComplete)},
 		{what: "… × mcp-go", bound: 0.75, figure: shopGoal(extraSessionsForever, servers.ShopMCPGo)},
 	}
 }
@@ -118,9 +118,9 @@ func scaleGoals() []goal {
 		{what: "… and a policy that filters it", bound: 3, figure: tooledGoal(list, servers.Filtered, ofBareTools)},
 		{what: "tools/call with 1000 tools: CPU time, × with 10", bound: 1.05, figure: tooledGoal(call, "vitrine", ofFewTools)},
 		{what: "… and a policy that filters lists", bound: 1.05, figure: tooledGoal(call, servers.Filtered, ofFewTools)},
-		{what: "a text of 64 KiB in and out, run by package service: CPU time, × bare echo", bound: 1.5, figure: textGoal(64 << 10)},
-		{what: "a text of 1 MiB in and out, run by package service: CPU time, × bare echo", bound: 1.5, figure: textGoal(1 << 20)},
-		{what: "a text of 16 MiB in and out, run by package service: CPU time, × bare echo", bound: 1.5, figure: textGoal(16 << 20)},
+		{what: "a text of 64 KiB in and out, run by package service: CPU time, × all promises by hand", bound: 1, figure: textGoal(64 << 10)},
+		{what: "a text of 1 MiB in and out, run by package service: CPU time, × all promises by hand", bound: 1, figure: textGoal(1 << 20)},
+		{what: "a text of 16 MiB in and out, run by package service: CPU time, × all promises by hand", bound: 1, figure: textGoal(16 << 20)},
 	}
 }
 

@@ -89,9 +89,9 @@ func TestSessionsReport(t *testing.T) {
 	text := report{outcome: outcome{sessions: testSessions()}}.Sessions()
 	require.Contains(t, text, "### No client ends a session")
 	require.NotContains(t, text, "DELETE")
-	require.Contains(t, text, "| Vitrine, default | 400 (400–400) | 4.00 (4.00–4.00) | 2.00 (2.00–2.00) | 0.80 (0.80–0.80) |")
+	require.Contains(t, text, "| Vitrine, default, run by package service | 500 (500–500) | 5.00 (5.00–5.00) | 2.50 (2.50–2.50) | 0.83 (0.83–0.83) |")
 	require.Empty(t, report{}.Sessions())
 	goals := report{outcome: outcome{sessions: testSessions()}}.Goals()
-	require.Contains(t, goals, "| a session for each call, ended by DELETE, default: CPU time, × all promises by hand | ≤ 1.2 | (not measured) |  |\n")
-	require.Contains(t, goals, "| a session for each call, never ended, default: CPU time, × all promises by hand | ≤ 1.2 | 2.00 | **missed** |\n| … × mcp-go | ≤ 0.75 | 0.80 | **missed** |\n")
+	require.Contains(t, goals, "| a session for each call, ended by DELETE, run by package service: CPU time, × all promises by hand | ≤ 1.2 | (not measured) |  |\n")
+	require.Contains(t, goals, "| a session for each call, never ended, run by package service: CPU time, × all promises by hand | ≤ 1.2 | 2.50 | **missed** |\n| … × mcp-go | ≤ 0.75 | 0.83 | **missed** |\n")
 }

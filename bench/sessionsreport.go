@@ -46,7 +46,7 @@ func shopSamples(r result, server string) []sample {
 	return r.samples[slices.IndexFunc(servers.Shops(), func(k servers.Kind) bool { return k.Name == server })]
 }
 
-// shopGoal returns the CPU time of the shop of Vitrine without settings, as a multiple of that of another.
+// shopGoal returns the CPU time of the shop of Vitrine as package service runs it, as a multiple of that of another.
 func shopGoal(name, other string) func(report) (float64, bool) {
 	return func(r report) (float64, bool) {
 		res, ok := r.sessions[name]

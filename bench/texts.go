@@ -46,7 +46,7 @@ func (p plan) text(bytes int, programs programs, sink string) (samples [][]sampl
 
 // textual writes the table of the long texts.
 func (s scaleResult) textual(b *strings.Builder) {
-	row := head(b, "server", "text", "CPU ms of a MB, in and out", "× bare", "allocations", "bytes allocated, × text", "p50")
+	row := head(b, "server", "text", "CPU ms of a MB, in and out", "× bare", "× all by hand", "allocations", "bytes allocated, × text", "p50")
 	for i, k := range servers.Reading() {
 		for _, r := range s.texts {
 			samples := r.samples[i]
@@ -55,6 +55,7 @@ func (s scaleResult) textual(b *strings.Builder) {
 				k.Title, textSize(r.bytes),
 				format("%.2f", spreadOf(samples, func(s sample) float64 { return s.cpu.Seconds() * 1e3 / (float64(r.bytes) / 1e6) })),
 				format("%.2f", ratios(samples, r.samples[0], cpuTimeOf)),
+				format("%.2f", ratios(samples, r.of(servers.RoomyPromised), cpuTimeOf)),
 				fmt.Sprintf("%.0f", median(func(s sample) float64 { return s.mallocs })),
 				fmt.Sprintf("%.2f", median(func(s sample) float64 { return s.bytes })/float64(r.bytes)),
 				duration(median(func(s sample) float64 { return float64(s.p50) })),
@@ -63,16 +64,21 @@ func (s scaleResult) textual(b *strings.Builder) {
 	}
 }
 
-// textGoal returns the CPU time of a call with a text of some bytes to Vitrine as package service runs it, as a multiple of that of the bare echo.
+// of returns the samples of one of the servers.
+func (r textResult) of(server string) []sample {
+	return r.samples[slices.IndexFunc(servers.Reading(), func(k servers.Kind) bool { return k.Name == server })]
+}
+
+// textGoal returns the CPU time of a call with a text of some bytes to Vitrine as package service runs it, as a multiple of that of
+// the server by hand with all promises.
 func textGoal(bytes int) func(report) (float64, bool) {
 	return func(r report) (float64, bool) {
 		i := slices.IndexFunc(r.scaled.texts, func(t textResult) bool { return t.bytes == bytes })
 		if i < 0 {
 			return 0, false
 		}
-		service := slices.IndexFunc(servers.Reading(), func(k servers.Kind) bool { return k.Name == servers.RoomyService })
-		samples := r.scaled.texts[i].samples
-		return ratios(samples[service], samples[0], cpuTimeOf).median, true
+		text := r.scaled.texts[i]
+		return ratios(text.of(servers.RoomyService), text.of(servers.RoomyPromised), cpuTimeOf).median, true
 	}
 }
 

@@ -25,6 +25,7 @@ type complete struct {
 	*promising
 	tools    map[string]completeTool
 	list     jsontext.Value // of the tools
+	longest  int64          // message, in bytes
 	sessions keptSessions
 
 	mu      sync.Mutex     // guards callers
@@ -81,8 +82,8 @@ type completeReply struct {
 const (
 	// callersShare is how many of the slots one caller may have.
 	callersShare = 500
-	// completeBody is the length of a message at most, in bytes.
-	completeBody = 4 << 20
+	// completeLongest is the length of the longest message by default, in bytes.
+	completeLongest = 4 << 20
 
 	completeModern = "2026-07-28"
 	completeLegacy = "2025-11-25"
@@ -103,11 +104,14 @@ func newComplete(tools map[string]completeTool, list any) (*complete, error) {
 	}
 	return &complete{
 		promising: &promising{level: counted, slots: make(chan struct{}, 1000), live: map[uint64]*liveCall{}, series: newSeries(names...)},
-		tools:     tools, list: encoded, callers: map[string]int{},
+		tools:     tools, list: encoded, longest: completeLongest, callers: map[string]int{},
 	}, err
 }
 
-func newCompleteEcho(tools int) (Server, error) {
+func newCompleteEcho(tools int) (Server, error) { return completeEcho(tools, completeLongest) }
+
+// completeEcho makes a complete server with the tool [Echo], whose messages may have a length of longest bytes.
+func completeEcho(tools int, longest int64) (Server, error) {
 	type echoed struct {
 		Text *string `json:"text"`
 	}
@@ -118,6 +122,7 @@ func newCompleteEcho(tools int) (Server, error) {
 		}
 		return completeCallResult{Content: []floorContent{{"text", *in.Text}}}, nil
 	}}, newFloorServer(tools).tools)
+	c.longest = longest
 	return Server{Modern: c, Legacy: c}, err
 }
 
@@ -135,7 +140,7 @@ func checkedInput[In any](arguments jsontext.Value, whole func(*In) bool) (*In, 
 }
 
 func (c *complete) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := checkHeaders(r); err != nil {
+	if err := c.checkHeaders(r); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
@@ -183,7 +188,7 @@ func (c *complete) bare(w http.ResponseWriter, status int, counts *series) {
 }
 
 // checkHeaders checks what HTTP, the transport and the protection against DNS rebinding demand.
-func checkHeaders(r *http.Request) error {
+func (c *complete) checkHeaders(r *http.Request) error {
 	host, _, err := net.SplitHostPort(r.Host)
 	switch {
 	case r.Method != http.MethodPost && (r.Method != http.MethodDelete || r.Header.Get("Mcp-Session-Id") == ""):
@@ -207,8 +212,8 @@ func checkHeaders(r *http.Request) error {
 		return errors.New("the content is not JSON")
 	case !strings.Contains(accept, "application/json"):
 		return errors.New("the client does not accept JSON")
-	case r.ContentLength < 0 || r.ContentLength > completeBody:
-		return fmt.Errorf("the length is unknown, or above %d bytes", completeBody)
+	case r.ContentLength < 0 || r.ContentLength > c.longest:
+		return fmt.Errorf("the length is unknown, or above %d bytes", c.longest)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func TestCompleteServerRefuses(t *testing.T) {
 		"a client of events only":  {change: header("Accept", "text/event-stream"), want: "does not accept JSON"},
 		"another host":             {change: func(r *http.Request) { r.Host = "example.com:80" }, want: "another host"},
 		"a web page":               {change: header("Origin", "http://example.com"), want: "web pages"},
-		"a long message":           {old: `"x"`, new: `"` + strings.Repeat("x", completeBody) + `"`, want: "above 4194304 bytes"},
+		"a long message":           {old: `"x"`, new: `"` + strings.Repeat("x", completeLongest) + `"`, want: "above 4194304 bytes"},
 		"an unknown version":       {change: header("Mcp-Protocol-Version", "1999-01-01"), want: "version of the protocol is unknown"},
 		"another version":          {change: header("Mcp-Protocol-Version", completeLegacy), want: "the same version"},
 		"a version in header only": {old: promisedMeta + ",", want: "does not say its version"},

@@ -101,7 +101,7 @@ func newProtected(tools, level int) (s Server, err error) {
 	protection.closers = append(protection.closers, func() error { return srv.Shutdown(context.Background()) }) // before the audit
 	addTools(srv, tools, scopes...)
 	if level == everything {
-		s = served(srv)
+		s = served(srv, Modern)
 	} else if s, err = alone(srv); err != nil {
 		return s, err
 	}

@@ -34,26 +34,30 @@ func Scaled() []Kind {
 // Listing returns the kinds for lists of many tools, first the bare echo.
 func Listing() []Kind { return named(Bare, "vitrine", Filtered) }
 
-// Reading returns the kinds for long texts: first the bare echo, last Vitrine as package service runs it. Both Vitrines have limits
-// above the texts.
-func Reading() []Kind { return named(Bare, Floor, Roomy, RoomyService) }
+// Reading returns the kinds for long texts: first the bare echo, last Vitrine as package service runs it. The limits of the server
+// by hand and of both Vitrines are above the texts.
+func Reading() []Kind { return named(Bare, Floor, RoomyPromised, Roomy, RoomyService) }
 
-// Roomy is the name of Vitrine whose limits let long texts pass, and RoomyService that of the same, run by package service.
+// The names of servers whose limits let long texts pass.
 const (
-	Roomy        = "vitrine-roomy"
-	RoomyService = "vitrine-roomy-service"
+	RoomyPromised = "floor-complete-roomy" // by hand, with all promises of Vitrine
+	Roomy         = "vitrine-roomy"
+	RoomyService  = "vitrine-roomy-service" // run by package service
 )
 
 func scaleKinds() []Kind {
 	const vitrine = "github.com/vitrine-mcp/vitrine"
 	return append(append(Scaled(), replicaKinds()...),
 		Kind{Name: Filtered, Title: "… and a policy that filters its lists", Module: vitrine, Env: unsampled, New: newFiltered},
+		Kind{Name: RoomyPromised, Title: "by hand, with all promises", New: func(tools int) (Server, error) { return completeEcho(tools, room) }},
 		Kind{Name: Roomy, Title: "Vitrine, traces unsampled", Module: vitrine, Env: unsampled, New: newRoomy},
 		Kind{Name: RoomyService, Title: "Vitrine, default, run by package service", Module: vitrine, New: newRoomyService})
 }
 
+// room is the length of the longest message of the servers for long texts, in bytes.
+const room = 64 << 20
+
 func roomy() server.Option {
-	const room = 64 << 20
 	return server.WithLimits(server.Limits{MaxFrameBytes: room, MaxQueuedBytes: room, MaxArgumentBytes: room, MaxValidationBytes: room})
 }
 

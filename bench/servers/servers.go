@@ -47,7 +47,7 @@ type Server struct {
 	// Only the [Scaled] kinds have them. One goroutine at a time may call Change.
 	Change  func()
 	Waiting *atomic.Int64
-	// Serve listens by itself, serves [Modern] and the handlers of others, and returns after the end of ctx. It calls
+	// Serve listens by itself, serves [Modern] or [Legacy] and the handlers of others, and returns after the end of ctx. It calls
 	// listening when clients can connect. May be nil; otherwise Modern and Legacy are.
 	Serve func(ctx context.Context, others http.Handler, listening func(addr string) error) error
 	// Close ends what the server needs beside itself. May be nil.

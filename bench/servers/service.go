@@ -24,17 +24,17 @@ func newService(tools int, opts ...server.Option) (Server, error) {
 		return Server{}, err
 	}
 	addTools(srv, tools)
-	return served(srv), nil
+	return served(srv, Modern), nil
 }
 
-// served returns a server that package service runs.
-func served(srv *server.Server) Server {
+// served returns a server that package service runs, with its endpoint under path.
+func served(srv *server.Server, path string) Server {
 	return Server{Serve: func(ctx context.Context, others http.Handler, listening func(addr string) error) error {
 		var failed error
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		err := service.Run(ctx, srv,
-			service.WithArgs([]string{"--addr=127.0.0.1:0", "--admin-addr=127.0.0.1:0", "--path=" + Modern}),
+			service.WithArgs([]string{"--addr=127.0.0.1:0", "--admin-addr=127.0.0.1:0", "--path=" + path}),
 			service.WithHTTPHandler("/", others),
 			service.WithListening(func(endpoints service.Endpoints) {
 				endpoint, err := url.Parse(endpoints.MCP)

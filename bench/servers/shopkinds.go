@@ -18,7 +18,7 @@ const (
 	ShopByHand   = "shop-by-hand"
 	ShopComplete = "shop-complete" // by hand, with all promises of Vitrine
 	ShopMCPGo    = "shop-mcpgo"
-	ShopVitrine  = "shop-vitrine-default"
+	ShopVitrine  = "shop-vitrine-service" // as the README's server: package service runs it
 )
 
 // Shops returns the servers with the tools of a shop, each written as its documentation says. All
@@ -29,7 +29,8 @@ func Shops() []Kind {
 		{Name: ShopByHand, Title: "by hand: net/http + encoding/json, keeps no sessions", New: newShopByHand},
 		{Name: ShopComplete, Title: "by hand, with all promises", New: newShopComplete},
 		{Name: "shop-vitrine", Title: "Vitrine, traces unsampled", Module: vitrine, Env: unsampled, New: newShopVitrine},
-		{Name: ShopVitrine, Title: "Vitrine, default", Module: vitrine, New: newShopVitrine},
+		{Name: "shop-vitrine-default", Title: "Vitrine, default", Module: vitrine, New: newShopVitrine},
+		{Name: ShopVitrine, Title: "Vitrine, default, run by package service", Module: vitrine, New: newServedShop},
 		{Name: ShopMCPGo, Title: "mcp-go", Module: mcpgo, New: func(int) (Server, error) { return newShopMCPGo() }},
 		{Name: "shop-mcpgo-validating", Title: "mcp-go with validation", Module: mcpgo, New: func(int) (Server, error) {
 			return newShopMCPGo(mcpgoserver.WithInputSchemaValidation(), mcpgoserver.WithOutputSchemaValidation())
@@ -49,11 +50,34 @@ const (
 )
 
 func newShopVitrine(int) (Server, error) {
-	shop := newShop()
-	srv, err := server.TryNew("shop", "1")
+	srv, shop, err := vitrineShop()
 	if err != nil {
+		return Server{}, err
+	}
+	if err := otlp.Start(context.Background(), srv.Telemetry()); err != nil {
 		return Server{}, errors.Join(err, shop.close())
 	}
+	h := srv.Handler()
+	return Server{Modern: h, Legacy: h, Close: func() error { return errors.Join(srv.Shutdown(context.Background()), shop.close()) }}, nil
+}
+
+// newServedShop makes a shop that package service runs.
+func newServedShop(int) (Server, error) {
+	srv, shop, err := vitrineShop()
+	if err != nil {
+		return Server{}, err
+	}
+	s := served(srv, Legacy)
+	s.Close = shop.close
+	return s, nil
+}
+
+func vitrineShop() (*server.Server, *shop, error) {
+	srv, err := server.TryNew("shop", "1")
+	if err != nil {
+		return nil, nil, err
+	}
+	shop := newShop()
 	server.AddTool(srv, server.Tool{Name: Search, Description: searchDescription},
 		func(ctx context.Context, _ *server.Call, in searchInput) (searchOutput, error) {
 			return shop.search(ctx, in)
@@ -64,11 +88,7 @@ func newShopVitrine(int) (Server, error) {
 		func(ctx context.Context, _ *server.Call, in checkoutInput) (checkoutOutput, error) {
 			return shop.checkout(ctx, in)
 		})
-	if err := otlp.Start(context.Background(), srv.Telemetry()); err != nil {
-		return Server{}, errors.Join(err, shop.close())
-	}
-	h := srv.Handler()
-	return Server{Modern: h, Legacy: h, Close: func() error { return errors.Join(srv.Shutdown(context.Background()), shop.close()) }}, nil
+	return srv, shop, nil
 }
 
 // structured makes a handler of a function whose result is structured, and has a text.
