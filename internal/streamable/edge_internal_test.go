@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/session"
+	"github.com/vitrine-mcp/vitrine/internal/wire"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -101,7 +102,7 @@ func TestEdgeChecksHostAndOrigin(t *testing.T) {
 }
 
 // If a stream fails before its answer, a legacy client learns that its session has ended, and a
-// modern client that the server shuts down.
+// modern client that the server shuts down. The error has the id of the request.
 func TestStreamThatFailsBeforeItsAnswer(t *testing.T) {
 	for _, tt := range []struct {
 		era    mcp.Era
@@ -118,6 +119,7 @@ func TestStreamThatFailsBeforeItsAnswer(t *testing.T) {
 		r := httptest.NewRequest("POST", "/", nil).WithContext(ctx)
 		w := &leavingWriter{httptest.NewRecorder(), leave}
 		x := &exchange{Endpoint: New(core, Config{}), w: w, r: r, rc: *http.NewResponseController(w), conn: new(Endpoint).connOf(r)}
+		x.in = &session.Inbound{Envelope: wire.Envelope{Kind: wire.Request, ID: mcp.IntID(7)}, Era: tt.era}
 		stream := core.Exchange(new(Endpoint).connOf(r), 1, tt.era)
 		stream.Fail(mcp.DropSessionGone)
 		require.False(t, x.respond(stream, tt.era, nil))
@@ -125,6 +127,7 @@ func TestStreamThatFailsBeforeItsAnswer(t *testing.T) {
 		require.Equal(t, tt.status, w.Code)
 		require.Equal(t, tt.closes, w.Header().Get("Connection"))
 		require.Contains(t, w.Body.String(), `"reason":"`+tt.reason+`"`)
+		require.Contains(t, w.Body.String(), `"id":7`)
 		require.NoError(t, core.Shutdown(t.Context()))
 	}
 }

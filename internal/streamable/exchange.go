@@ -253,11 +253,16 @@ func (x *exchange) sender() []any {
 		"remote", x.conn.RemoteAddr, "agent", logline.Printable(x.r.UserAgent(), maxShown))
 }
 
-// fail answers with an error that belongs to no request.
+// fail answers with an error, which has the id of the request if there is one.
 func (x *exchange) fail(status int, err *mcp.Error) {
-	frame := wire.AppendError(nil, mcp.ID{}, err)
-	if x.wantsNullID() {
+	var frame []byte
+	switch {
+	case x.in != nil && x.in.Kind == wire.Request:
+		frame = wire.AppendError(nil, x.in.ID, err)
+	case x.wantsNullID():
 		frame = wire.AppendErrorNullID(nil, err)
+	default:
+		frame = wire.AppendError(nil, mcp.ID{}, err)
 	}
 	x.write(status, frame)
 }

@@ -209,11 +209,7 @@ func (x *exchange) reject(in *session.Inbound, reason mcp.RejectReason, err *mcp
 	case mcp.RejectOverload:
 		x.w.Header().Set("Retry-After", "1")
 	}
-	if in.Kind != wire.Request {
-		x.fail(status, err)
-		return
-	}
-	x.write(status, wire.AppendError(nil, in.ID, err))
+	x.fail(status, err)
 }
 
 // takeTurn waits until it is the turn of the caller. The body has arrived, so that a slow one holds no

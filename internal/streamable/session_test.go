@@ -205,7 +205,7 @@ func TestDeleteEndsRunningRequests(t *testing.T) {
 	require.ErrorIs(t, <-e.Ended, mcp.ErrSessionDeleted)
 	got := <-answered
 	require.Equal(t, 404, got.status)
-	require.Contains(t, got.body, `"there is no such session"`)
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"there is no such session","data":{"reason":"session_unknown"}}}`, got.body)
 	require.EqualValues(t, 1, dropped(e.Conserved(), mcp.DropSessionGone))
 }
 
