@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -13,9 +14,10 @@ import (
 )
 
 // ProxyHeader is an [auth.Authenticator] for servers behind a proxy that authenticates and passes the
-// name of the caller in a header, such as X-Forwarded-User. It takes the header from trusted proxies
-// only: any other peer could write into it whatever it likes. The proxy must remove the header from
-// what callers send. Immutable and safe for concurrent use.
+// name of the caller in a header, such as X-Forwarded-User. It takes its headers from trusted proxies
+// only: any other peer could write into them whatever it likes. The proxy must remove all of them from
+// what callers send, also those that it does not set itself. A header that is there twice is refused,
+// because one of the two may be the caller's. Immutable and safe for concurrent use.
 type ProxyHeader struct {
 	// Subject is the name of the header with the subject. It must be set.
 	Subject string
@@ -46,21 +48,30 @@ func (h *ProxyHeader) Check() error {
 // or without the header, matches [auth.ErrNotRecognized].
 func (h *ProxyHeader) Authenticate(_ context.Context, caller *auth.Caller) (*auth.Principal, error) {
 	header := http.Header(caller.Header)
-	subjects := header.Values(h.Subject)
-	switch {
-	case len(subjects) == 0:
+	if len(header.Values(h.Subject)) == 0 {
 		return nil, refuseHeader("header_missing", auth.ErrNotRecognized)
-	case !h.trusts(caller.PeerAddr):
+	}
+	if !h.trusts(caller.PeerAddr) {
 		return nil, refuseHeader("proxy_untrusted", auth.ErrNotRecognized)
-	case len(subjects) > 1 || strings.TrimSpace(subjects[0]) == "":
-		return nil, refuseHeader("header_malformed", errors.New("auth: the header with the subject must be there once and not be empty"))
 	}
-	p := &auth.Principal{Issuer: h.Issuer, Subject: strings.TrimSpace(subjects[0])}
-	if h.Tenant != "" {
-		p.Tenant = strings.TrimSpace(header.Get(h.Tenant))
+	p, scopes := &auth.Principal{Issuer: h.Issuer}, ""
+	for _, one := range []struct {
+		what, name string
+		value      *string
+	}{{"subject", h.Subject, &p.Subject}, {"tenant", h.Tenant, &p.Tenant}, {"scopes", h.Scopes, &scopes}} {
+		if one.name == "" {
+			continue
+		}
+		if len(header.Values(one.name)) > 1 {
+			return nil, refuseHeader("header_malformed", fmt.Errorf("auth: the header with the %s is there more than once", one.what))
+		}
+		*one.value = strings.TrimSpace(header.Get(one.name))
 	}
-	if h.Scopes != "" {
-		p.Scopes = strings.FieldsFunc(strings.Join(header.Values(h.Scopes), " "), func(r rune) bool { return r == ' ' || r == ',' })
+	if p.Subject == "" {
+		return nil, refuseHeader("header_malformed", errors.New("auth: the header with the subject is empty"))
+	}
+	if scopes != "" {
+		p.Scopes = strings.FieldsFunc(scopes, func(r rune) bool { return r == ' ' || r == ',' })
 	}
 	return p, nil
 }

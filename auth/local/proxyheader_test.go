@@ -19,7 +19,7 @@ func TestATrustedProxySaysWhoCalls(t *testing.T) {
 		Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fe80::/10")},
 	}
 	require.NoError(t, h.Check())
-	header := http.Header{"X-Forwarded-User": {" ann "}, "X-Tenant": {"acme"}, "X-Scopes": {"a, b", "c"}}
+	header := http.Header{"X-Forwarded-User": {" ann "}, "X-Tenant": {"acme"}, "X-Scopes": {"a, b c"}}
 	for _, peer := range []string{"10.1.2.3:4711", "[::ffff:10.1.2.3]:4711", "[fe80::1%eth0]:4711"} {
 		p, err := h.Authenticate(t.Context(), &auth.Caller{Header: header, PeerAddr: peer, RemoteAddr: "192.0.2.1"})
 		require.NoError(t, err)
@@ -43,6 +43,20 @@ func TestNobodyElseSaysWhoCalls(t *testing.T) {
 	for _, values := range [][]string{{"ann", "eve"}, {""}, {" "}} {
 		p, err := h.Authenticate(t.Context(), &auth.Caller{Header: http.Header{"X-Forwarded-User": values}, PeerAddr: "10.1.2.3:4711"})
 		requireRefused(t, p, err, "header_malformed", false)
+	}
+}
+
+// A proxy that adds a header to one of the caller's does not say which of them is its own.
+func TestHeadersOfTheCallerBesideThoseOfTheProxyAreRefused(t *testing.T) {
+	h := &local.ProxyHeader{Subject: "X-User", Tenant: "X-Tenant", Scopes: "X-Scopes", Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	for name, header := range map[string]http.Header{
+		"subject": {"X-User": {"eve", "ann"}},
+		"tenant":  {"X-User": {"ann"}, "X-Tenant": {"victim", "acme"}},
+		"scopes":  {"X-User": {"ann"}, "X-Scopes": {"admin", "read"}},
+	} {
+		p, err := h.Authenticate(t.Context(), &auth.Caller{Header: header, PeerAddr: "10.1.2.3:4711"})
+		requireRefused(t, p, err, "header_malformed", false)
+		require.ErrorContains(t, err, name)
 	}
 }
 
