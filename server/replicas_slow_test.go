@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/store"
 )
 
 // storeTimeout is the limit store_timeout of these tests.
@@ -142,5 +143,28 @@ func TestFirstMessageWhileTheStoreIsSlow(t *testing.T) {
 			require.Equal(t, status, post(late, legacy(2, "tools/call", callPeer), of).Code)
 			require.Equal(t, slow, time.Since(began))
 		}
+	})
+}
+
+// A slowToListen store needs a while until a replica hears the others.
+type slowToListen struct{ store.Signals }
+
+func (s slowToListen) Listen(ctx context.Context, channels []string, receive func(string, []byte), missed func()) error {
+	time.Sleep(time.Second)
+	return s.Signals.Listen(ctx, channels, receive, missed)
+}
+
+// A replica that has seen a session before it listens to the others learns of a DELETE that it could not hear.
+func TestDeleteBeforeAReplicaListens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _, shared := replicas(t)
+		session := open(t, a)
+		time.Sleep(5 * time.Second) // nothing is on its way
+		b := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: slowToListen{shared}, Events: shared}))
+		require.Equal(t, 200, post(b, legacy(2, "ping", ""), session).Code)
+		require.Equal(t, 204, send(a, http.MethodDelete, "", session).Code)
+		require.Equal(t, 200, post(b, legacy(3, "ping", ""), session).Code, "nobody has told it")
+		time.Sleep(5 * time.Second) // it listens, and has read what it has missed
+		require.Equal(t, 404, post(b, legacy(4, "ping", ""), session).Code)
 	})
 }

@@ -176,9 +176,12 @@ func (l *Link) listen() {
 		})
 		if err == nil {
 			l.listening.Store(true)
-			if !first { // what was sent before has passed this replica by
+			switch { // what was sent before has passed this replica by
+			case !first:
 				l.hadGap()
-			} else {
+			case len(l.Core.SharedSessions()) > 0:
+				l.catchUpSoon()
+			default:
 				l.check()
 			}
 			return
@@ -192,6 +195,11 @@ func (l *Link) listen() {
 // hadGap notes that signals were missed.
 func (l *Link) hadGap() {
 	l.missed.Add(1)
+	l.catchUpSoon()
+}
+
+// catchUpSoon has what others have changed read.
+func (l *Link) catchUpSoon() {
 	l.gap.Store(true)
 	l.recover()
 }
