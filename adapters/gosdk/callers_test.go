@@ -111,6 +111,14 @@ func (token withToken) RoundTrip(req *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(req)
 }
 
+// A subscription that a policy denies is not recorded as a subscription.
+func TestDeniedSubscriptionIsNone(t *testing.T) {
+	w := newWorld(t)
+	w.adapter.Authorize(identity.PolicyFunc(adapttest.Policy))
+	site := &adapttest.Site{Rig: w.Rig, URL: w.serveHTTP(modern), Version: modern, Client: http.DefaultClient}
+	site.DeniesSubscriptions()
+}
+
 // Streams that a client only listens to end when its token expires.
 func TestStreamsEndWithTheirToken(t *testing.T) {
 	w := newWorld(t)

@@ -130,6 +130,21 @@ func TestShutdownWaits(t *testing.T) {
 	w.ShutdownWaits(w.adapter.Shutdown, done)
 }
 
+// A subscription that begins after Shutdown is refused, and Shutdown does not wait for it.
+func TestShutdownRefusesLateSubscription(t *testing.T) {
+	w := newWorld(t)
+	site := &adapttest.Site{Rig: w.Rig, URL: w.serveHTTP(modern), Version: modern, Client: http.DefaultClient}
+	session := w.dial(newClient(), &sdk.StreamableClientTransport{Endpoint: site.URL}, modern)
+	_, done := w.goWait(session)
+	w.ShutdownEndsLate(w.adapter.Shutdown, done, func() bool {
+		_, err := call(t, session, "add", sum{1, 2})
+		return err != nil
+	}, func() { site.Ask("", "", "subscriptions/listen", `"notifications":{"toolsListChanged":true}`) })
+	require.Equal(t, "shutting_down", w.Ended("subscriptions/listen").RejectReason)
+	require.Zero(t, w.Metric("mcp_server_operation_duration_seconds", adapttest.Labels{"mcp_method_name": "subscriptions/listen", "error_type": ""}))
+	require.Zero(t, w.Metric("vitrine_subscription_duration_seconds", nil))
+}
+
 // The cause is deadline, whether a middleware of the SDK has set the deadline or one of ours.
 func TestDeadline(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {

@@ -51,6 +51,9 @@ func (a *Adapter) serve(ctx context.Context, next sdk.MethodHandler, method stri
 
 	var inner served
 	ours, failure := call.Serve(call, func(ctx context.Context, _ *middleware.Request) (mcp.Result, error) {
+		if method == mcp.MethodSubscriptionsListen {
+			call.Subscribe()
+		}
 		inner.result, inner.err = next(ctx, method, req)
 		return inner.convert(method, a.core.Chained(method))
 	})

@@ -64,8 +64,8 @@ func Instrument(srv *sdk.MCPServer, t *telemetry.Telemetry, middlewares ...middl
 	return a
 }
 
-// Shutdown refuses new calls of tools, prompts and resources, ends subscriptions, and waits for the
-// running requests until ctx ends. Then it cancels them with the cause server_shutdown and waits
+// Shutdown refuses new calls of tools, prompts and resources, ends subscriptions, also those that begin
+// later, and waits for the running requests until ctx ends. Then it cancels them with the cause server_shutdown and waits
 // one more second. The error says how many handlers still run after that. Later calls do nothing
 // and return nil.
 //

@@ -104,6 +104,14 @@ func TestClientWithAToken(t *testing.T) {
 	})
 }
 
+// A subscription that a policy denies is not recorded as a subscription.
+func TestDeniedSubscriptionIsNone(t *testing.T) {
+	w := newWorld(t)
+	w.adapter.Authorize(auth.PolicyFunc(adapttest.Policy))
+	site := &adapttest.Site{Rig: w.Rig, URL: w.serveHTTP(), Version: modern, Client: http.DefaultClient}
+	site.DeniesSubscriptions()
+}
+
 // Streams that a client only listens to end when its token expires.
 func TestStreamsEndWithTheirToken(t *testing.T) {
 	w := newWorld(t)

@@ -160,6 +160,22 @@ func TestShutdownWaits(t *testing.T) {
 	w.ShutdownWaits(w.adapter.Shutdown, done)
 }
 
+// A subscription that begins after Shutdown ends at once, and Shutdown does not wait for it.
+func TestShutdownEndsLateSubscription(t *testing.T) {
+	for _, wire := range []wire{wires()[1], wires()[3]} {
+		t.Run(wire.name, func(t *testing.T) {
+			w := newWorld(t)
+			c := wire.connect(w)
+			_, done := w.goWait(c)
+			w.ShutdownEndsLate(w.adapter.Shutdown, done, func() bool {
+				_, err := call(t, c, "add", numbers{1, 2})
+				return err != nil
+			}, func() { _ = c.Listen(t.Context(), mcp.SubscriptionFilter{ToolsListChanged: true}) })
+			require.Equal(t, 1.0, w.Metric("vitrine_subscription_duration_seconds", adapttest.Labels{"end": "server_shutdown"}))
+		})
+	}
+}
+
 // The cause is deadline, whether a middleware of mcp-go has set the deadline or one of ours.
 func TestDeadline(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {

@@ -105,9 +105,14 @@ func (s span) End() {
 }
 
 // before is a hook with id and params that mcp-go calls before the handler.
-func (a *Adapter) before(ctx context.Context, id any, _ mcp.MCPMethod, message any) {
-	if r := requestOf(ctx); r != nil {
-		r.begin(ctx, id, message)
+func (a *Adapter) before(ctx context.Context, id any, method mcp.MCPMethod, message any) {
+	r := requestOf(ctx)
+	if r == nil {
+		return
+	}
+	r.begin(ctx, id, message)
+	if method == mcp.MethodSubscriptionsListen {
+		r.call.Subscribe()
 	}
 }
 

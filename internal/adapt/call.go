@@ -41,8 +41,8 @@ type Call struct {
 	stops      []func() bool
 	begun      atomic.Pointer[begun]
 	asked      atomic.Pointer[mcp.CancelError] // by the client
-	subscribed atomic.Bool
-	turnedAway atomic.Bool // Serve returned Refused
+	subscribed atomic.Bool                     // Subscribe was called
+	turnedAway atomic.Bool                     // Serve returned Refused
 	how        Cancels
 	exchange   *Exchange
 	id         callID
@@ -179,14 +179,17 @@ func (c *Call) Begin(req *middleware.Request, params Params, scope any, bytes in
 		c.id = callID{scope, req.ID.Key()}
 		c.adapter.identify(c)
 	}
-	if req.Method == mcp.MethodSubscriptionsListen && c.Refused == nil {
-		c.subscribed.Store(true)
-		op.Acknowledged()
-		if c.adapter.Closing() { // Shutdown has already ended the subscriptions
-			c.cancel(mcp.ErrServerShutdown)
-		}
-		c.endWithToken()
+}
+
+// Subscribe says that the SDK now serves the request as a subscription. After a shutdown the subscription ends at
+// once. Call it after Begin, for requests that are not refused.
+func (c *Call) Subscribe() {
+	c.subscribed.Store(true)
+	c.Operation().Acknowledged()
+	if c.adapter.Closing() { // Shutdown has already ended the other subscriptions
+		c.cancel(mcp.ErrServerShutdown)
 	}
+	c.endWithToken()
 }
 
 // endWithToken ends a subscription over HTTP when the token of its caller expires.

@@ -120,6 +120,25 @@ func (r *Rig) ShutdownWaits(shutdown func(context.Context) error, done <-chan er
 	require.Zero(r.t, r.Metric("vitrine_requests_cancelled_total", nil))
 }
 
+// ShutdownEndsLate requires that a shutdown does not wait for a subscription that begins after it, while the call of
+// the tool wait runs. refused reports whether a call of another tool is refused, and subscribe returns when the
+// subscription has ended.
+func (r *Rig) ShutdownEndsLate(shutdown func(context.Context) error, done <-chan error, refused func() bool, subscribe func()) {
+	r.t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- shutdown(r.t.Context()) }()
+	r.Eventually(refused, "the beginning of the shutdown")
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		subscribe()
+	}()
+	Receive(r.t, over, "the end of the subscription")
+	close(r.Release)
+	require.NoError(r.t, Receive(r.t, done, "the answer"))
+	require.NoError(r.t, Receive(r.t, ended, "the end of Shutdown"))
+}
+
 // Fed requires that the console gets the running call of the tool wait and the ended call of add.
 func (r *Rig) Fed(done <-chan error) {
 	r.t.Helper()

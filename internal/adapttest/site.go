@@ -354,3 +354,14 @@ func (s *Site) AsksLater() {
 		require.Equal(s.t, audit.OutcomeRefused, s.Record("tools/call", tool).Outcome)
 	}
 }
+
+// DeniesSubscriptions requires that a subscription that a policy denies is recorded as a request that was refused,
+// and not as a subscription. The policy must be [Policy].
+func (s *Site) DeniesSubscriptions() {
+	s.t.Helper()
+	s.Ask("", "", "subscriptions/listen", `"notifications":{"resourceSubscriptions":["note://1"]}`)
+	require.NotContains(s.t, s.Span("subscriptions/listen").Events, "vitrine.subscription.acknowledged")
+	require.Zero(s.t, s.Metric("vitrine_subscription_duration_seconds", nil))
+	require.Zero(s.t, s.Metric("mcp_server_operation_duration_seconds",
+		Labels{"mcp_method_name": "subscriptions/listen", "rpc_response_status_code": ""}), "its duration is that of an error")
+}
