@@ -32,9 +32,9 @@ type Adapter struct {
 
 // Instrument records the requests of a server with t, runs the middlewares around the handlers of
 // tools, prompts and resources, and contains panics of these handlers. The first middleware is the
-// outermost. mcp-go has no middlewares for other requests. Call it once for each server, before
-// the server serves. Handler middlewares of mcp-go that the server already has run outside; those
-// that are added later run inside.
+// outermost. mcp-go has no middlewares for other requests and for task tools. Call it once for each
+// server, before the server serves. Handler middlewares of mcp-go that the server already has run
+// outside; those that are added later run inside.
 //
 // It replaces the server's tracer and propagator (server.WithTracer, server.WithPropagator), and adds
 // hooks.

@@ -64,11 +64,7 @@ func PrincipalOf(ctx context.Context) *auth.Principal { return adapt.PrincipalOf
 // guard adds the filters and hooks by which mcp-go lets callers be refused.
 func (a *Adapter) guard(hooks *sdk.Hooks) {
 	hooks.AddOnRequestInitialization(a.admit)
-	sdk.WithToolFilter(func(ctx context.Context, tools []mcp.Tool) []mcp.Tool {
-		return filtered(ctx, a, vitrine.MethodToolsCall, tools, func(t mcp.Tool) vitrine.Result {
-			return &vitrine.ListToolsResult{Tools: []*vitrine.Tool{{Name: t.Name}}}
-		})
-	})(a.server)
+	sdk.WithToolFilter(a.filterTools)(a.server)
 	sdk.WithPromptFilter(func(ctx context.Context, prompts []mcp.Prompt) []mcp.Prompt {
 		return filtered(ctx, a, vitrine.MethodPromptsGet, prompts, func(p mcp.Prompt) vitrine.Result {
 			return &vitrine.ListPromptsResult{Prompts: []*vitrine.Prompt{{Name: p.Name}}}
@@ -97,18 +93,10 @@ func filtered[T any](ctx context.Context, a *Adapter, use string, items []T, one
 	if r.method != use {
 		return adapt.Visible(ctx, a.core, r.call.Request, items, one)
 	}
-	if err := r.call.Admit(); err != nil && (r.call.Denied() || r.isTask()) {
+	if r.call.Admit() != nil && r.call.Denied() {
 		return nil
 	}
 	return items
-}
-
-// isTask reports whether a tool is called as a task, whose handler has no middlewares.
-func (r *request) isTask() bool {
-	var params struct {
-		Task json.RawMessage `json:"task"`
-	}
-	return json.Unmarshal(r.call.Request.Params, &params) == nil && params.Task != nil
 }
 
 // admit is a hook that mcp-go calls before all others. It refuses requests without a principal that must

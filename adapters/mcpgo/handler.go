@@ -15,7 +15,12 @@ import (
 
 // tool runs the middlewares around the handler of a tool.
 func (a *Adapter) tool(next sdk.ToolHandlerFunc) sdk.ToolHandlerFunc {
-	return func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	return func(ctx context.Context, req mcp.CallToolRequest) (answered *mcp.CallToolResult, failed error) {
+		if r := requestOf(ctx); r != nil && r.task {
+			var task *request
+			ctx, task = r.beginTask(ctx)
+			defer func() { task.endTask(answered, failed) }()
+		}
 		result, changed, err := serve(ctx, a, func(ctx context.Context) (*mcp.CallToolResult, error) { return next(ctx, req) })
 		if err != nil || changed == nil {
 			return result, err

@@ -21,12 +21,14 @@ import (
 // request, and its context is the context of the handler. So the tracer makes a request, a hook
 // with id and params describes it, and the end of the span ends it.
 
-// A request is a request of mcp-go. Only the goroutine of the SDK uses it.
+// A request is a request of mcp-go. Only the goroutine that serves it uses it. The handler of a task has a request of its
+// own; see beginTask.
 type request struct {
 	adapter *Adapter
 	call    *adapt.Call
 	method  string
 	begun   bool
+	task    bool // mcp-go answers it with a task; set before the goroutine of the task begins
 	settled bool // a hook or an error has settled it
 	failure error
 	out     telemetry.Outcome
@@ -124,7 +126,7 @@ func (a *Adapter) succeeded(ctx context.Context, _ any, method mcp.MCPMethod, _,
 	}
 	r.settled = true
 	if tool, ok := result.(*mcp.CallToolResult); ok && tool != nil {
-		r.call.Result(tool.IsError && !vitrine.IsCallerFault(r.failure), tool)
+		r.succeed(tool)
 	}
 	if method == mcp.MethodInitialize {
 		a.initialized(ctx)
@@ -139,9 +141,22 @@ func (a *Adapter) failed(ctx context.Context, id any, _ mcp.MCPMethod, message a
 	}
 	r.begin(ctx, id, message)
 	r.settled = true
+	r.fail(err)
+}
+
+// succeed reports the result of a tool.
+func (r *request) succeed(result *mcp.CallToolResult) {
+	r.call.Result(result.IsError && !vitrine.IsCallerFault(r.failure), result)
+}
+
+// fail sets the error of the answer.
+func (r *request) fail(err error) {
 	r.out.Err = wireError(err)
 	if rpc, ok := vitrine.AsError(err); ok {
 		r.out.Err = rpc // mcp-go answers with another code
+	}
+	if refusal, ok := vitrine.AsRefusal(r.failure); ok {
+		r.out.Err = refusal.RPC() // mcp-go answers as if there were no such tool
 	}
 }
 

@@ -42,7 +42,7 @@ type Call struct {
 	begun      atomic.Pointer[begun]
 	asked      atomic.Pointer[mcp.CancelError] // by the client
 	subscribed atomic.Bool                     // Subscribe was called
-	turnedAway atomic.Bool                     // Serve returned Refused
+	turnedAway atomic.Bool                     // Refusal returned Refused
 	how        Cancels
 	exchange   *Exchange
 	id         callID
@@ -50,6 +50,7 @@ type Call struct {
 
 	admission *admission // nil: policies were not asked yet
 	reserved  bool       // there is a place for the record
+	task      bool       // it runs the handler of a task
 	arguments jsontext.Value
 	failure   error // of Serve, or of the handler
 	toolError bool
@@ -192,6 +193,16 @@ func (c *Call) Subscribe() {
 	c.endWithToken()
 }
 
+// NewTask begins the call that runs the handler of a task, which c has answered with the task. Its span is a child of that of
+// c. ctx is the SDK's context for the handler. The caller must call End. c may have ended.
+func (c *Call) NewTask(ctx context.Context) *Call {
+	t := c.adapter.NewCall(ctx, nil, Cancels{})
+	t.task, t.admission, t.Ambiguous, t.Stranger = true, c.admission, c.Ambiguous, c.Stranger
+	req := *c.Request // its middlewares may change it
+	t.Begin(&req, Params{Arguments: c.arguments}, nil, 0)
+	return t
+}
+
 // endWithToken ends a subscription over HTTP when the token of its caller expires.
 func (c *Call) endWithToken() {
 	if p := c.Request.Principal; c.exchange != nil && p != nil && !p.Expires.IsZero() {
@@ -218,10 +229,6 @@ var ErrPanicked = mcp.NewError(mcp.CodeInternalError, "internal error")
 // Serve runs the middlewares and the handler. It contains a panic and returns [ErrPanicked] then.
 // Call it after Begin, and again if the SDK asks the handler once more.
 func (c *Call) Serve(ctx context.Context, handler middleware.Handler) (result mcp.Result, err error) {
-	if c.Refused != nil {
-		c.turnedAway.Store(true)
-		return nil, c.Refused
-	}
 	op, returned := c.Operation(), false
 	defer func() {
 		if !returned { // recover returns nil for runtime.Goexit, which continues
@@ -229,7 +236,7 @@ func (c *Call) Serve(ctx context.Context, handler middleware.Handler) (result mc
 			result, err = nil, ErrPanicked
 		}
 	}()
-	if err := c.refusal(); err != nil {
+	if err := c.Refusal(); err != nil {
 		returned = true
 		return nil, err
 	}
@@ -251,8 +258,13 @@ func (c *Call) Serve(ctx context.Context, handler middleware.Handler) (result mc
 	return result, err
 }
 
-// refusal returns the error of a request that may not be served.
-func (c *Call) refusal() error {
+// Refusal returns the error of a request that may not be served. Serve calls it; call it before an SDK serves a request
+// without Serve.
+func (c *Call) Refusal() error {
+	if c.Refused != nil {
+		c.turnedAway.Store(true)
+		return c.Refused
+	}
 	if c.Stranger {
 		return &mcp.Refusal{Status: 401, Reason: "unauthenticated", By: byAuthenticator}
 	}

@@ -52,6 +52,9 @@ func (c *Call) record(out telemetry.Outcome) {
 		TraceID: c.Operation().TraceID(), Duration: time.Since(c.arrivedAt),
 		Decision: audit.DecisionAllow, Stage: audit.StageHandler, Outcome: audit.OutcomeOK,
 	}
+	if c.task {
+		rec.Stage, rec.Arguments = audit.StageTask, nil // the record of the call that began the task has their digest
+	}
 	c.conclude(&rec, out)
 	switch {
 	case c.reserved:
