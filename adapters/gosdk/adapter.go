@@ -13,9 +13,7 @@ package gosdk
 
 import (
 	"context"
-	"crypto/rand"
 	"net/http"
-	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -28,8 +26,8 @@ import (
 type Adapter struct {
 	core      *adapt.Adapter
 	names     names
-	exchanges sync.Map // by token: *adapt.Exchange
-	arrivals  sync.Map // by *sdk.RequestExtra: arrival
+	exchanges exchanges
+	arrivals  arrivals
 	sessions  sessions
 }
 
@@ -54,10 +52,6 @@ func Instrument(server *sdk.Server, t *telemetry.Telemetry, middlewares ...middl
 // Close the listener or the transport afterwards.
 func (a *Adapter) Shutdown(ctx context.Context) error { return a.core.Shutdown(ctx) }
 
-// exchangeHeader is the header with the token of an exchange. The SDK passes only the HTTP header of a
-// request to its middlewares.
-const exchangeHeader = "Vitrine-Exchange"
-
 // HTTP wraps the SDK's handler. With it the adapter knows the ids of requests, the address of the
 // client, and when a client goes away. A request of 2026-07-28 is then cancelled with the cause
 // client_disconnect, as the protocol requires. Handlers have the values of the HTTP request's
@@ -65,12 +59,12 @@ const exchangeHeader = "Vitrine-Exchange"
 func (a *Adapter) HTTP(next http.Handler) http.Handler {
 	next = withTokenInfo(next)
 	return a.core.HTTP(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		token := rand.Text()
-		a.exchanges.Store(token, adapt.ExchangeOf(req.Context()))
-		defer a.exchanges.Delete(token)
+		x := adapt.ExchangeOf(req.Context())
 		req = req.Clone(req.Context()) // the exchange has the header of the client
-		req.Header.Set(exchangeHeader, token)
-		if req.Method == http.MethodDelete {
+		switch req.Method {
+		case http.MethodPost:
+			a.exchanges.add(req.Header, x)
+		case http.MethodDelete:
 			a.sessions.delete(w, req, next)
 			return
 		}

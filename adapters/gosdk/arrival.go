@@ -1,7 +1,12 @@
 package gosdk
 
 import (
+	"crypto/rand"
 	"encoding/json"
+	"net/http"
+	"runtime"
+	"sync"
+	"weak"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -23,23 +28,73 @@ type arrival struct {
 	principal     *auth.Principal
 }
 
+// arrivals has the arrivals of messages by their Extra. A message may never reach our middleware, or reach
+// it twice, so an arrival is removed when the garbage collector finds that the SDK has dropped the Extra.
+type arrivals struct {
+	sync.Map // by weak.Pointer[sdk.RequestExtra]: arrival
+}
+
+// add adds the arrival of a message. m must not refer to extra.
+func (s *arrivals) add(extra *sdk.RequestExtra, m arrival) {
+	key := weak.Make(extra)
+	s.Store(key, m)
+	runtime.AddCleanup(extra, func(key weak.Pointer[sdk.RequestExtra]) { s.Delete(key) }, key)
+}
+
+// of returns the arrival of a message.
+func (s *arrivals) of(extra *sdk.RequestExtra) (m arrival, ok bool) {
+	known, ok := s.Load(weak.Make(extra))
+	if ok {
+		m = known.(arrival)
+	}
+	return m, ok
+}
+
+// exchangeHeader is the header with the token of an exchange. The SDK passes only the HTTP header of a
+// request to its middlewares.
+const exchangeHeader = "Vitrine-Exchange"
+
+// exchanges has the exchanges whose messages the SDK may dispatch. It does so after the exchange has ended
+// if the client has disconnected, and for notifications. So an exchange is removed when the garbage
+// collector finds that the SDK has dropped the header.
+type exchanges struct {
+	sync.Map // by token: *adapt.Exchange
+}
+
+// add adds an exchange, and its token to the header that the SDK gets.
+func (s *exchanges) add(header http.Header, x *adapt.Exchange) {
+	values := []string{rand.Text()}
+	header[exchangeHeader] = values
+	s.Store(values[0], x)
+	runtime.AddCleanup(&values[0], func(token string) { s.Delete(token) }, values[0])
+}
+
+// of returns the exchange of a header, or nil.
+func (s *exchanges) of(header http.Header) *adapt.Exchange {
+	x, _ := s.Load(header.Get(exchangeHeader))
+	known, _ := x.(*adapt.Exchange)
+	return known
+}
+
 // arrivalOf returns the arrival of a message. Without [Adapter.HTTP] and [Adapter.Transport] it has
 // only what the SDK has decoded.
-func (a *Adapter) arrivalOf(method string, req sdk.Request) arrival {
-	var m arrival
-	if extra := req.GetExtra(); extra != nil {
-		if known, ok := a.arrivals.LoadAndDelete(extra); ok {
-			return known.(arrival)
-		}
-		if x, ok := a.exchanges.Load(extra.Header.Get(exchangeHeader)); ok {
-			m.exchange = x.(*adapt.Exchange)
-			extra.Header = m.exchange.Header() // without our token
-			m.scope = m.exchange.Scope()
-			m.authenticated, m.principal = m.exchange.Authenticated(), m.exchange.Principal()
-		}
-		if extra.Header != nil {
-			m.transport = "http"
-		}
+func (a *Adapter) arrivalOf(method string, req sdk.Request) (m arrival) {
+	extra := req.GetExtra()
+	if extra == nil {
+		m.params = reencoded(req)
+		return m
+	}
+	if known, ok := a.arrivals.of(extra); ok {
+		return known
+	}
+	if m.exchange = a.exchanges.of(extra.Header); m.exchange != nil {
+		extra.Header = m.exchange.Header() // without our token
+		m.scope = m.exchange.Scope()
+		m.authenticated, m.principal = m.exchange.Authenticated(), m.exchange.Principal()
+		defer func() { a.arrivals.add(extra, m) }()
+	}
+	if extra.Header != nil {
+		m.transport = "http"
 	}
 	if raw, ok := m.exchange.Take(method); ok {
 		m.id, m.params, m.bytes = raw.ID, raw.Params, raw.Bytes

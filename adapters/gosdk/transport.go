@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -29,7 +28,7 @@ type transport struct {
 
 // Connect implements [sdk.Transport].
 func (t *transport) Connect(ctx context.Context) (sdk.Connection, error) {
-	c := &connection{adapter: t.adapter, name: "stdio", pending: map[jsonrpc.ID]*sdk.RequestExtra{}}
+	c := &connection{adapter: t.adapter, name: "stdio"}
 	if _, ok := t.next.(*sdk.InMemoryTransport); ok {
 		c.name = "memory"
 	}
@@ -57,9 +56,6 @@ type connection struct {
 	adapter   *Adapter
 	name      string // of the transport
 	principal *auth.Principal
-
-	mu      sync.Mutex // guards pending
-	pending map[jsonrpc.ID]*sdk.RequestExtra
 }
 
 // Read implements [sdk.Connection].
@@ -90,31 +86,14 @@ func (c *connection) note(req *jsonrpc.Request) {
 	if req.Method == mcp.NotificationCancelled {
 		c.adapter.core.NoticeCancelled(c, []byte(req.Params))
 	}
-	extra := &sdk.RequestExtra{}
 	if req.IsCall() {
 		if raw, err := json.Marshal(req.ID.Raw()); err == nil {
 			m.id = adapt.ParseID(raw)
 		}
-		c.mu.Lock()
-		if c.pending[req.ID] == nil { // else the SDK refuses the message
-			c.pending[req.ID] = extra
-			c.adapter.arrivals.Store(extra, m)
-		}
-		c.mu.Unlock()
 	}
+	extra := &sdk.RequestExtra{}
+	c.adapter.arrivals.add(extra, m)
 	req.Extra = extra
-}
-
-// Write implements [sdk.Connection]. It removes the arrival of an answered request, which may not have
-// reached our middleware.
-func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) error {
-	if response, ok := msg.(*jsonrpc.Response); ok {
-		c.mu.Lock()
-		c.adapter.arrivals.Delete(c.pending[response.ID])
-		delete(c.pending, response.ID)
-		c.mu.Unlock()
-	}
-	return c.Connection.Write(ctx, msg)
 }
 
 // Close implements [sdk.Connection].
@@ -124,11 +103,5 @@ func (c *connection) Close() error {
 		end = mcp.CauseServerShutdown
 	}
 	c.adapter.sessions.ended(c, end)
-	c.mu.Lock()
-	for id, extra := range c.pending {
-		c.adapter.arrivals.Delete(extra)
-		delete(c.pending, id)
-	}
-	c.mu.Unlock()
 	return c.Connection.Close()
 }

@@ -128,8 +128,16 @@ func each(t *testing.T, test func(t *testing.T, wire wire)) {
 // serveHTTP serves one era: a handler of the SDK speaks either.
 func (w *world) serveHTTP(version string, outer ...func(http.Handler) http.Handler) (url string) {
 	w.t.Helper()
-	handler := w.adapter.HTTP(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return w.server },
-		&sdk.StreamableHTTPOptions{Stateless: version == modern}))
+	return w.listen(w.adapter.HTTP(w.sdkHandler(version)), outer...)
+}
+
+func (w *world) sdkHandler(version string) http.Handler {
+	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return w.server },
+		&sdk.StreamableHTTPOptions{Stateless: version == modern})
+}
+
+func (w *world) listen(handler http.Handler, outer ...func(http.Handler) http.Handler) (url string) {
+	w.t.Helper()
 	for _, wrap := range outer {
 		handler = wrap(handler)
 	}
