@@ -33,7 +33,8 @@ func Chain(middlewares ...Middleware) Middleware {
 	}
 }
 
-// For limits middlewares to the routes of some tools (or prompts), by name.
+// For limits middlewares to some tools (or prompts), by name. Where the route of a call has no name, because
+// nothing is registered with it or an adapter cannot know, the name counts that the client has sent.
 func For(targets []string, middlewares ...Middleware) Middleware {
 	wanted := make(map[string]bool, len(targets))
 	for _, t := range targets {
@@ -43,10 +44,18 @@ func For(targets []string, middlewares ...Middleware) Middleware {
 	return func(next Handler) Handler {
 		wrapped := chain(next)
 		return func(ctx context.Context, req *Request) (mcp.Result, error) {
-			if wanted[req.Route.Target] {
+			if wanted[nameOf(req)] {
 				return wrapped(ctx, req)
 			}
 			return next(ctx, req)
 		}
 	}
+}
+
+// nameOf returns the name of the tool or prompt of a request, or "".
+func nameOf(req *Request) string {
+	if req.Route.Target == "" && mcp.NameMember(req.Route.Method) == "name" {
+		return req.Target
+	}
+	return req.Route.Target
 }

@@ -50,9 +50,23 @@ func TestChainWrapsInOrder(t *testing.T) {
 
 func TestForWrapsItsTargetsOnly(t *testing.T) {
 	h := middleware.For([]string{"x", "y"}, mark("a"), mark("b"))(answering("end"))
-	for target, want := range map[string]string{"x": "a b end", "y": "a b end", "z": "end", "": "end", "X": "end"} {
+	for target, want := range map[string]string{"x": "a b end", "y": "a b end", "z": "end", "": "a b end", "X": "end"} {
 		req := &middleware.Request{Route: middleware.NewRoute(mcp.MethodToolsCall, target, target), Target: "x"}
 		require.Equal(t, want, said(t, h, req), target)
+	}
+}
+
+// A call whose route has no name counts by the name that the client has sent. A URI is not the name of a tool.
+func TestForCoversNamesWithoutARoute(t *testing.T) {
+	h := middleware.For([]string{"x"}, func(middleware.Handler) middleware.Handler { return answering("covered") })(answering("not covered"))
+	for _, c := range []struct{ method, name, want string }{
+		{mcp.MethodToolsCall, "x", "covered"},
+		{mcp.MethodToolsCall, "y", "not covered"},
+		{mcp.MethodPromptsGet, "x", "covered"},
+		{mcp.MethodResourcesRead, "x", "not covered"},
+	} {
+		req := &middleware.Request{Route: middleware.NewRoute(c.method, "", ""), Target: c.name}
+		require.Equal(t, c.want, said(t, h, req), c)
 	}
 }
 

@@ -65,9 +65,12 @@ const maxBuckets = 10_000
 //
 // [server.WithRateLimits]: https://pkg.go.dev/github.com/vitrine-mcp/vitrine/server#WithRateLimits
 func RateLimits(limits ...RateLimit) (Middleware, error) {
-	rules := make([]rates.Rule, len(limits))
+	rules, named := make([]rates.Rule, len(limits)), map[string]bool{}
 	for i, limit := range limits {
 		rules[i] = rates.Rule(limit)
+		for _, tool := range limit.Tools {
+			named[tool] = true
+		}
 	}
 	limiter, err := rates.New(rules, maxBuckets, func() {})
 	if err != nil {
@@ -76,7 +79,7 @@ func RateLimits(limits ...RateLimit) (Middleware, error) {
 	return func(next Handler) Handler {
 		return func(ctx context.Context, req *Request) (mcp.Result, error) {
 			refused := limiter.Check(&rates.Message{
-				Method: req.Route.Method, Tool: toolOf(req), Notification: req.ID.IsZero(),
+				Method: req.Route.Method, Tool: toolOf(req, named), Notification: req.ID.IsZero(),
 				Principal: req.Principal, Addr: req.Peer.Addr,
 			}, time.Now())
 			if refused != nil {
@@ -87,10 +90,11 @@ func RateLimits(limits ...RateLimit) (Middleware, error) {
 	}, nil
 }
 
-// toolOf returns the registered tool of a request, or "".
-func toolOf(req *Request) string {
-	if req.Route.Method == mcp.MethodToolsCall {
-		return req.Route.Target
+// toolOf returns the tool of a request, or "". It is a registered tool or one that the limits name, because
+// each tool can have a bucket.
+func toolOf(req *Request, named map[string]bool) string {
+	if name := nameOf(req); req.Route.Method == mcp.MethodToolsCall && (name == req.Route.Target || named[name]) {
+		return name
 	}
 	return ""
 }

@@ -49,6 +49,27 @@ func TestRateLimitsRefuseWhatComesTooOften(t *testing.T) {
 	})
 }
 
+// A limit for a tool counts its calls also if their route has no name. All other calls without a name in
+// their route are one tool.
+func TestRateLimitCoversNamesWithoutARoute(t *testing.T) {
+	limited, err := middleware.RateLimits(middleware.RateLimit{
+		Name: "search", Requests: 1, Window: time.Hour, Tools: []string{"search"},
+	}, middleware.RateLimit{
+		Name: "calls", Requests: 2, Window: time.Hour, Per: []string{middleware.PerTool},
+	})
+	require.NoError(t, err)
+	h := limited(answering("done"))
+	send := func(tool string) error {
+		_, err := h(t.Context(), &middleware.Request{Route: middleware.NewRoute(mcp.MethodToolsCall, "", ""), Target: tool})
+		return err
+	}
+	require.NoError(t, send("search"))
+	require.Error(t, send("search"))
+	require.NoError(t, send("made up"))
+	require.NoError(t, send("made up, too"))
+	require.Error(t, send("another one"))
+}
+
 // A middleware does not know the connection of a request. Byte streams without an address share
 // one bucket.
 func TestStreamsWithoutAnAddressShareARateLimit(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 // An Adapter records the requests of a server of the Go SDK. It is safe for concurrent use.
 type Adapter struct {
 	core      *adapt.Adapter
-	names     names
+	names     *names
 	exchanges exchanges
 	arrivals  arrivals
 	sessions  sessions
@@ -39,7 +39,7 @@ type Adapter struct {
 // Callers get the errors of middlewares, and errors of package mcp from handlers, as our server
 // answers them (see mcp.ToolError). The SDK answers all other errors of handlers with their text.
 func Instrument(server *sdk.Server, t *telemetry.Telemetry, middlewares ...middleware.Middleware) *Adapter {
-	a := &Adapter{core: adapt.New(t, middlewares...)}
+	a := &Adapter{core: adapt.New(t, middlewares...), names: newNames()}
 	a.core.UnknownSession, a.core.ClientOf = "session not found", a.sessions.client
 	server.AddReceivingMiddleware(a.receive)
 	return a

@@ -41,7 +41,7 @@ func (a *Adapter) serve(ctx context.Context, next sdk.MethodHandler, method stri
 		m.params = reencoded(req)
 		params, agreed = adapt.ReadDecoded(method, m.params)
 	}
-	request := a.request(ctx, next, method, req, session, m, params)
+	request := a.request(ctx, method, req, session, m, params)
 	modern := request.Peer.Era == mcp.Modern
 	call := a.core.NewCall(ctx, m.exchange, adapt.Cancels{Bare: mcp.CauseClientCancel, Disconnect: modern})
 	call.Stranger, call.Ambiguous = a.core.Authenticates() && !m.authenticated, !agreed
@@ -55,6 +55,7 @@ func (a *Adapter) serve(ctx context.Context, next sdk.MethodHandler, method stri
 			call.Subscribe()
 		}
 		inner.result, inner.err = next(ctx, method, req)
+		a.names.learn(inner.result)
 		return inner.convert(method, a.core.Chained(method))
 	})
 	result, err = inner.settle(call, ours, failure, a.core.Chained(method))
@@ -94,7 +95,7 @@ func (a *Adapter) notified(ctx context.Context, next sdk.MethodHandler, method s
 }
 
 // request describes a request to middlewares and telemetry.
-func (a *Adapter) request(ctx context.Context, next sdk.MethodHandler, method string, req sdk.Request,
+func (a *Adapter) request(ctx context.Context, method string, req sdk.Request,
 	session *sdk.ServerSession, m arrival, params adapt.Params) *middleware.Request {
 	r := &middleware.Request{
 		ID: m.id, Method: method, Target: params.Target, Params: m.params, Header: m.exchange.Header(), Origin: req,
@@ -109,7 +110,7 @@ func (a *Adapter) request(ctx context.Context, next sdk.MethodHandler, method st
 	if r.Peer.Era == mcp.Legacy {
 		r.Peer.Client, r.Peer.Capabilities = known.Client, known.Capabilities
 	}
-	label := a.names.label(ctx, next, session, method, params.Target)
+	label := a.names.label(ctx, session, req.GetExtra(), method, params.Target)
 	r.Route = middleware.NewRoute(method, label, label)
 	extra := req.GetExtra()
 	if extra == nil {

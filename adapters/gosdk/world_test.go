@@ -28,6 +28,7 @@ type world struct {
 	adapter *gosdk.Adapter
 	failure error    // what the tool fail returns
 	values  chan any // what the tool value has found in its context
+	pages   int      // how many pages of lists the server of newToolWorld has made
 }
 
 type (
