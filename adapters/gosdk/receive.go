@@ -27,7 +27,7 @@ func (a *Adapter) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		m := a.arrivalOf(method, req)
 		if strings.HasPrefix(method, "notifications/") {
-			return a.notified(ctx, next, method, req, m)
+			return a.notified(ctx, next, method, req, session, m)
 		}
 		return a.serve(ctx, next, method, req, session, m)
 	}
@@ -77,13 +77,16 @@ func (a *Adapter) serve(ctx context.Context, next sdk.MethodHandler, method stri
 
 // notified serves a notification, which has a span and a duration. Our middlewares do not run, because
 // a notification has no answer.
-func (a *Adapter) notified(ctx context.Context, next sdk.MethodHandler, method string, req sdk.Request, m arrival) (result sdk.Result, err error) {
+func (a *Adapter) notified(ctx context.Context, next sdk.MethodHandler, method string, req sdk.Request,
+	session *sdk.ServerSession, m arrival) (result sdk.Result, err error) {
 	if params, ok := req.GetParams().(*sdk.CancelledParams); ok && params != nil {
 		if id, err := json.Marshal(params.RequestID); err == nil {
 			a.core.Cancelling(m.scope, adapt.ParseID(id), params.Reason)
 		}
 	}
-	ctx, end := a.core.Telemetry.Notification(ctx, adapt.Notification(method, m.transport, m.exchange))
+	params, _ := adapt.ReadDecoded(method, m.params)
+	described := a.request(ctx, method, req, session, m, params)
+	ctx, end := a.core.Telemetry.Notification(m.exchange.Values(ctx), adapt.Notification(described, params, m.exchange))
 	defer end()
 	defer func() {
 		if v := recover(); v != nil {

@@ -2,7 +2,9 @@ package gosdk_test
 
 import (
 	"context"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -24,6 +26,60 @@ func TestCallIsRecorded(t *testing.T) {
 		require.Equal(t, map[string]any{"Sum": 5.0}, result.StructuredContent)
 		w.Recorded(wire.transport, wire.version)
 	})
+}
+
+// A notification has a span with its transport and its client, in the client's trace.
+func TestNotificationIsRecorded(t *testing.T) {
+	for _, wire := range []wire{wires()[0], wires()[2], wires()[3]} { // the SDK drops those of 2026-07-28 over HTTP
+		t.Run(wire.name, func(t *testing.T) {
+			w := newWorld(t)
+			require.NoError(t, wire.connect(w).NotifyProgress(t.Context(), &sdk.ProgressNotificationParams{
+				ProgressToken: "x", Meta: sdk.Meta{"traceparent": adapttest.TraceParent},
+			}))
+			span := w.Span("notifications/progress")
+			require.Equal(t, "b7ad6b7169203331", span.Parent().SpanID().String())
+			require.Equal(t, map[string]string{"http": "tcp", "memory": "pipe"}[wire.transport], span.Attributes["network.transport"])
+			require.Equal(t, wire.version, span.Attributes["mcp.protocol.version"])
+			if wire.version == legacy { // later clients describe themselves in requests
+				require.Equal(t, "tester", span.Attributes["vitrine.client.name"])
+			}
+		})
+	}
+}
+
+// A notification whose POST has ended when the SDK dispatches it has the trace of its HTTP header, and not
+// that of the POST that began the session.
+func TestNotificationHasTheTraceOfItsPOST(t *testing.T) {
+	w := newWorld(t)
+	held, release := w.holdNotifications()
+	url := w.serveHTTP(legacy, adapttest.InTrace)
+	first := "00-11111111111111111111111111111111-1111111111111111-01"
+	session := postTraced(t, url, "", initialize, first)
+	postTraced(t, url, session, rootsChanged, first)
+	adapttest.Receive(t, held, "the notification")
+	postTraced(t, url, session, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"x","progress":1}}`, adapttest.TraceParent)
+	release()
+	span := w.Span("notifications/progress")
+	require.Equal(t, "b7ad6b7169203331", span.Parent().SpanID().String())
+	require.Equal(t, "tcp", span.Attributes["network.transport"])
+}
+
+// postTraced sends a message with a traceparent in the HTTP header, and returns the session.
+func postTraced(t *testing.T, url, session, body, trace string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	require.NoError(t, err)
+	req.Header = http.Header{
+		"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Traceparent": {trace},
+	}
+	if session != "" {
+		req.Header["Mcp-Session-Id"], req.Header["Mcp-Protocol-Version"] = []string{session}, []string{legacy}
+	}
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.Header.Get("Mcp-Session-Id")
 }
 
 // The name of a prompt is in the span's name. The URI of a resource is an attribute only.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/telemetry"
 )
 
@@ -204,16 +205,33 @@ func (x *Exchange) Take(method string) (Raw, bool) {
 	return Raw{ParseID(found.ID), found.Params, found.size}, true
 }
 
+// Values returns ctx with the values of the HTTP request.
+func (x *Exchange) Values(ctx context.Context) context.Context {
+	if x == nil || ExchangeOf(ctx) == x {
+		return ctx
+	}
+	return valuesContext{ctx, x.values}
+}
+
 // Notification describes a notification. x is its exchange, or nil if it did not come over HTTP.
-func Notification(method, transport string, x *Exchange) telemetry.Info {
-	info := telemetry.Info{Method: method, Transport: transport, Header: x.Header()}
+func Notification(req *middleware.Request, params Params, x *Exchange) telemetry.Info {
+	info := telemetry.Info{
+		Method: req.Method, Version: req.Peer.Version, Transport: req.Peer.Transport, RemoteAddr: req.Peer.Addr,
+		SessionID: req.Peer.SessionID, Header: req.Header, Principal: req.Principal,
+	}
+	if client := req.Client(); client.Name != "" {
+		info.Client = &client
+	}
+	if len(params.trace) > 0 {
+		info.Carrier = params.trace
+	}
 	switch {
 	case x != nil:
 		info.Network, info.Protocol, info.ProtocolVersion = "tcp", "http", "1.1"
 		if major := x.request.ProtoMajor; major > 1 {
 			info.ProtocolVersion = strconv.Itoa(major)
 		}
-	case transport == "stdio" || transport == "memory":
+	case info.Transport == "stdio" || info.Transport == "memory":
 		info.Network = "pipe"
 	}
 	return info

@@ -2,9 +2,11 @@ package adapttest
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -75,6 +77,15 @@ func (r *Rig) Recorded(transport, version string) {
 
 // TraceParent is the traceparent of the client in [Rig.Recorded].
 const TraceParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+// InTrace is a handler around next that puts the trace context of the HTTP header into the context of the
+// request, as otelhttp does.
+func InTrace(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		ctx := propagation.TraceContext{}.Extract(req.Context(), propagation.HeaderCarrier(req.Header))
+		next.ServeHTTP(w, req.WithContext(ctx))
+	})
+}
 
 // Running requires that the call of the tool wait is the only request in flight, in the metrics and
 // on the page, until it is released.
