@@ -321,6 +321,36 @@ func TestLogLevelAndSubscriptionsHoldEverywhere(t *testing.T) {
 	})
 }
 
+// A client may end a subscription at a replica that does not have it, such as one that has not heard of it yet.
+func TestUnsubscribeHoldsEverywhereAlsoAtAReplicaWithoutTheSubscription(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		const gone, kept = "test://gone", "test://kept"
+		for _, srv := range []*server.Server{a, b} {
+			server.AddStaticResource(srv, server.Resource{URI: gone, Name: "gone"}, "x")
+			server.AddStaticResource(srv, server.Resource{URI: kept, Name: "kept"}, "x")
+		}
+		session := open(t, a)
+		require.Equal(t, 200, post(b, legacy(2, "tools/call", callPeer), session).Code)
+		synctest.Wait()
+		shared.drop(true) // b has not heard of the subscriptions
+		require.Equal(t, 200, post(a, withURI(3, "resources/subscribe", gone), session).Code)
+		require.Equal(t, 200, post(a, withURI(4, "resources/subscribe", kept), session).Code)
+		require.Equal(t, 200, post(b, withURI(5, "resources/unsubscribe", gone), session).Code)
+		shared.drop(false)
+		time.Sleep(time.Minute)
+
+		for _, srv := range []*server.Server{a, b} {
+			out, end := hear(srv, session)
+			srv.ResourceUpdated(gone)
+			srv.ResourceUpdated(kept)
+			require.Contains(t, <-out.written, kept)
+			synctest.Wait()
+			require.Empty(t, out.written)
+			end()
+		}
+	})
+}
+
 // hear opens the own stream of a session, until end is called.
 func hear(srv *server.Server, session string) (out *eventWriter, end func()) {
 	out = &eventWriter{header: http.Header{}, written: make(chan string, 100)}

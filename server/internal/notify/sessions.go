@@ -78,8 +78,11 @@ func postTo(sess *session.Session) func(n Notification, done func()) {
 
 // Subscribe serves resources/subscribe.
 func (s *Subscriptions) Subscribe(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-	uri, err := s.uriOf(ctx, req)
+	uri, err := namedURI(req)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.catalog.CheckReadable(ctx, req, uri); err != nil {
 		return nil, err
 	}
 	sess := era.CoreOf(req).Session()
@@ -112,30 +115,30 @@ func (s *Subscriptions) Replace(sess *session.Session, uris []string) {
 	tellEnds(sess, session.EndElsewhere, ended)
 }
 
-// Unsubscribe serves resources/unsubscribe. It succeeds also for a resource that was removed.
+// Unsubscribe serves resources/unsubscribe. It succeeds also for a resource that was removed. The other replicas hear of it
+// also if the session has no such subscription here: they may have it.
 func (s *Subscriptions) Unsubscribe(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
-	if in := era.CoreOf(req); in.HasName {
-		sess := in.Session()
-		if since, there := s.hub.remove(s.feed(sess), Topic{Resource, in.Name}); there {
-			tellEnds(sess, session.EndUnsubscribed, []time.Time{since})
-			name := in.Name // the request is not kept
-			shareResources(sess, func(all []string) []string {
-				return slices.DeleteFunc(all, func(uri string) bool { return uri == name })
-			})
-			return &mcp.EmptyResult{}, nil
-		}
-	}
-	if _, err := s.uriOf(ctx, req); err != nil {
+	uri, err := namedURI(req)
+	if err != nil {
 		return nil, err
 	}
+	sess := era.CoreOf(req).Session()
+	if since, there := s.hub.remove(s.feed(sess), Topic{Resource, uri}); there {
+		tellEnds(sess, session.EndUnsubscribed, []time.Time{since})
+	} else if err := s.catalog.CheckReadable(ctx, req, uri); err != nil {
+		return nil, err
+	}
+	shareResources(sess, func(all []string) []string {
+		return slices.DeleteFunc(all, func(other string) bool { return other == uri })
+	})
 	return &mcp.EmptyResult{}, nil
 }
 
-// uriOf returns the URI that a request names, if its caller may read it.
-func (s *Subscriptions) uriOf(ctx context.Context, req *middleware.Request) (string, error) {
+// namedURI returns the URI that a request names.
+func namedURI(req *middleware.Request) (string, error) {
 	in := era.CoreOf(req)
 	if !in.HasName {
 		return "", mcp.NewError(mcp.CodeInvalidParams, "params.uri is missing")
 	}
-	return in.Name, s.catalog.CheckReadable(ctx, req, in.Name)
+	return in.Name, nil
 }
