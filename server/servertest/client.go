@@ -79,7 +79,7 @@ type response struct {
 // object, or be nil; what the protocol revision wants in its _meta member is added
 // unless it is there. An error of the server is an [*mcp.Error].
 //
-// When ctx ends first, Call sends notifications/cancelled and returns
+// When ctx ends before the answer has arrived, Call sends notifications/cancelled and returns
 // context.Cause(ctx). With [OnInput], a result that asks for input is answered, and the
 // call made again.
 func (c *Client) Call(ctx context.Context, method string, params any) (jsontext.Value, error) {
@@ -107,18 +107,25 @@ func (c *Client) call(ctx context.Context, method string, params any) (jsontext.
 	if err := c.send(ctx, requestFrame(id, method, raw)); err != nil {
 		return nil, err
 	}
+	var end error
 	select {
 	case r := <-answer:
 		return r.result, r.err
 	case <-c.connected.Done():
-		return nil, c.lost()
+		end = c.lost()
 	case <-ctx.Done():
+		end = context.Cause(ctx)
 	}
-	if method != mcp.MethodInitialize { // which must not be cancelled
+	select {
+	case r := <-answer: // it came before the end
+		return r.result, r.err
+	default:
+	}
+	if ctx.Err() != nil && method != mcp.MethodInitialize { // which must not be cancelled
 		// If this fails the connection is lost. The caller gets the cause of ctx all the same.
 		_ = c.send(context.Background(), cancelFrame(id))
 	}
-	return nil, context.Cause(ctx)
+	return nil, end
 }
 
 // Notify sends a notification. params must encode to a JSON object, or be nil.

@@ -2,8 +2,10 @@ package servertest
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -129,7 +131,7 @@ func (c *Client) deliver(msg *wire.Envelope) {
 	c.mu.Unlock()
 	r := responseOf(msg)
 	if s := c.subscription(msg.ID.Raw()); s != nil {
-		s.end(r.err)
+		s.end(cmp.Or(r.err, io.EOF))
 	}
 	if answer != nil { // otherwise the call was cancelled
 		answer <- r

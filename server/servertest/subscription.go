@@ -3,7 +3,6 @@ package servertest
 import (
 	"context"
 	"fmt"
-	"io"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -21,7 +20,8 @@ type Subscription struct {
 	filter mcp.SubscriptionFilter // set before acknowledged is closed
 
 	acknowledged chan struct{}
-	ended        chan struct{} // closed when the server has answered
+	ending       sync.Once
+	ended        chan struct{} // closed when the server has answered, or after Close
 	err          error         // set before ended is closed
 
 	mu      sync.Mutex // guards the rest
@@ -60,24 +60,30 @@ func (c *Client) Listen(ctx context.Context, filter mcp.SubscriptionFilter) (*Su
 		c.forgetSubscription(s)
 		return nil, fmt.Errorf("servertest: %s: %w", mcp.MethodSubscriptionsListen, err)
 	}
+	var end error
 	select {
 	case <-s.acknowledged:
-		return s, nil
 	case <-s.ended:
-		return nil, s.err
 	case <-c.connected.Done():
-		return nil, c.lost()
+		end = c.lost()
 	case <-ctx.Done():
-		_ = s.Close() // if this fails the connection is lost
-		return nil, context.Cause(ctx)
+		end = context.Cause(ctx)
 	}
+	switch { // what has arrived came before the end
+	case isClosed(s.acknowledged):
+		return s, nil
+	case isClosed(s.ended):
+		return nil, s.err
+	}
+	_ = s.Close() // if this fails the connection is lost
+	return nil, end
 }
 
 // Filter returns the part of the filter that the server honours.
 func (s *Subscription) Filter() mcp.SubscriptionFilter { return s.filter }
 
 // Next returns the next change, in the order of arrival. It waits until there is one. The error
-// is io.EOF if the server has ended the subscription with a result.
+// is io.EOF if the server has ended the subscription with a result, and [mcp.ErrClosed] after Close.
 func (s *Subscription) Next(ctx context.Context) (Change, error) {
 	for {
 		change, ok, more := s.take()
@@ -89,22 +95,24 @@ func (s *Subscription) Next(ctx context.Context) (Change, error) {
 		case <-more:
 			continue
 		case <-s.ended:
-			end = s.err
 		case <-s.client.connected.Done():
 			end = s.client.lost()
 		case <-ctx.Done():
-			return Change{}, context.Cause(ctx)
+			end = context.Cause(ctx)
 		}
 		if change, ok, _ := s.take(); ok { // it came before the end
 			return change, nil
+		}
+		if isClosed(s.ended) {
+			return Change{}, s.err
 		}
 		return Change{}, end
 	}
 }
 
-func (s *Subscription) isAcknowledged() bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-s.acknowledged:
+	case <-c:
 		return true
 	default:
 		return false
@@ -125,9 +133,9 @@ func (s *Subscription) take() (c Change, ok bool, more <-chan struct{}) {
 	return c, true, nil
 }
 
-// Close cancels the subscription. Changes that arrive later are ignored.
+// Close cancels the subscription. Changes that arrive later are ignored. A Next that waits returns.
 func (s *Subscription) Close() error {
-	s.client.forgetSubscription(s)
+	s.end(fmt.Errorf("servertest: the subscription is closed: %w", mcp.ErrClosed))
 	return s.client.send(context.Background(), cancelFrame(s.id))
 }
 
@@ -161,7 +169,7 @@ func (c *Client) changed(msg *wire.Envelope) {
 	case msg.Method == mcp.NotificationSubscriptionsAcknowledged:
 		s.filter = params.Notifications
 		close(s.acknowledged)
-	case !s.isAcknowledged():
+	case !isClosed(s.acknowledged):
 		s.end(fmt.Errorf("servertest: %s precedes the acknowledgement of the subscription", msg.Method))
 	case msg.Method == mcp.NotificationCancelled: // the answer that follows says the same
 	default:
@@ -180,11 +188,11 @@ func (s *Subscription) add(c Change) {
 	}
 }
 
-// end records the answer to the subscription.
+// end records why the subscription has ended, unless it has ended before.
 func (s *Subscription) end(err error) {
-	if s.err = err; err == nil {
-		s.err = io.EOF
-	}
 	s.client.forgetSubscription(s)
-	close(s.ended)
+	s.ending.Do(func() {
+		s.err = err
+		close(s.ended)
+	})
 }
