@@ -4,13 +4,11 @@ import "os"
 
 // StdioOf returns the connection over two files that stand for standard input and output.
 func StdioOf(in, out *os.File) Conn {
-	return Lines(&stdio{in: in, out: out, reads: in, writes: out, restore: func() {}})
+	return Lines(&stdio{out: out, reads: in, writes: out, restore: func() {}})
 }
 
 // StdioThatCannotPoll is StdioOf where closing the files wakes no blocked read or write, as of a
 // terminal.
 func StdioThatCannotPoll(in, out *os.File) Conn {
-	std := &stdio{in: in, out: out, writes: detachWrites(out), restore: func() { in.Close() }}
-	std.detachReads()
-	return Lines(std)
+	return Lines(&stdio{out: out, reads: detachReads(in), writes: detachWrites(out), restore: func() { in.Close() }})
 }

@@ -13,6 +13,8 @@ import (
 // closed, the program must not write to os.Stdout. On Unix such output goes to standard error
 // instead, so that it cannot corrupt the protocol. Close restores standard output. Stdio returns
 // an error if another such Conn is open in the process, or if the standard files cannot be used.
+// Nothing wakes a blocked read of a terminal. Close does not end such a read, and the next Conn gets
+// its bytes.
 func Stdio() (Conn, error) {
 	if !stdioTaken.CompareAndSwap(false, true) {
 		return nil, errors.New("transport: standard input and output are in use by another connection of this process")
@@ -30,12 +32,9 @@ var stdioTaken atomic.Bool
 
 // stdio is a Pipe over two files.
 type stdio struct {
-	in, out *os.File
-	// abandonRead is true if closing the input does not wake a blocked read. One reading
-	// goroutine then stays until the process ends.
-	abandonRead bool
-	reads       io.Reader
-	writes      stdioWriter // to out
+	out    *os.File
+	reads  io.ReadCloser // Close ends a blocked read
+	writes stdioWriter   // to out
 	// restore restores the standard files. It changes the mode of descriptors that a read or a
 	// write may still use, so that the last user calls it.
 	restore func()
@@ -93,7 +92,7 @@ func (s *stdio) Write(p []byte) (int, error) {
 	return s.writes.Write(p)
 }
 
-// Close closes both files. Blocked reads and writes return.
+// Close closes both directions. Blocked reads and writes return.
 func (s *stdio) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,12 +101,7 @@ func (s *stdio) Close() error {
 	}
 	s.closed = true
 	s.writes.Close()
-	if p, ok := s.reads.(*io.PipeReader); ok {
-		p.Close()
-	}
-	if !s.abandonRead {
-		s.in.Close()
-	}
+	s.reads.Close()
 	s.giveBack()
 	return nil
 }
@@ -116,14 +110,3 @@ func (s *stdio) SetWriteDeadline(t time.Time) error { return s.writes.SetWriteDe
 
 // Describe implements [Describer].
 func (*stdio) Describe() Info { return Info{Name: "stdio", Network: "pipe"} }
-
-// detachReads moves the reading to a goroutine of its own, for an input whose blocked read
-// cannot be woken. This goroutine may stay until the process ends.
-func (s *stdio) detachReads() {
-	r, w := io.Pipe()
-	s.abandonRead, s.reads = true, r
-	go func() {
-		_, err := io.Copy(w, s.in)
-		w.CloseWithError(err)
-	}()
-}

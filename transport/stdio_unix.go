@@ -50,9 +50,13 @@ func takeStdio() (*stdio, error) {
 		_ = unix.Dup2(saved, 1)
 		_ = unix.Close(saved)
 	})
-	std := &stdio{in: in, out: out, reads: in, writes: out, restore: restore}
+	std := &stdio{out: out, reads: in, writes: out, restore: restore}
 	if !pollIn {
-		std.detachReads()
+		reads := detachReads(in)
+		if reads.of.in != in {
+			in.Close() // an earlier connection has left its own
+		}
+		std.reads = reads
 	}
 	if !pollOut {
 		std.writes = detachWrites(out)
