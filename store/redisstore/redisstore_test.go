@@ -110,11 +110,14 @@ func TestNames(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	for url, want := range map[string]string{
-		"redis+raft://host":                   `the scheme "redis+raft" is not known: redis, rediss, unix, redis+cluster or redis+sentinel`,
-		"http://host":                         "invalid URL scheme: http",
-		"redis://host?colour=red":             "unexpected option: colour",
-		"redis://user:secret@host:%zz":        "the URL cannot be parsed",
-		"redis+sentinel://host:1?nonsense=on": "unexpected option: nonsense",
+		"redis+raft://host":                                     `the scheme "redis+raft" is not known: redis, rediss, unix, redis+cluster or redis+sentinel`,
+		"http://host":                                           "invalid URL scheme: http",
+		"redis://host?colour=red":                               "unexpected option: colour",
+		"redis://user:secret@host:%zz":                          "the URL cannot be parsed",
+		"redis+sentinel://host:1?nonsense=on":                   "unexpected option: nonsense",
+		"redis+sentinel://host:1?context_timeout_enabled=false": "context_timeout_enabled must be true",
+		"redis+sentinel://host:1?route_by_latency=true":         "route_by_latency and route_randomly",
+		"redis+sentinel://host:1?route_randomly=true":           "route_by_latency and route_randomly",
 	} {
 		_, err := redisstore.Open(url)
 		require.ErrorContains(t, err, want, url)

@@ -89,8 +89,8 @@ func (s *Store) checkChannels(ctx context.Context) error {
 // that connection: when receive is slow, the messages wait in the connection, and a server with more than
 // its client-output-buffer-limit closes it.
 //
-// Listen returns after one dial and, a second later at most, the server's confirmation. It reads until
-// ctx ends, or the store is closed.
+// Listen returns after one dial and the server's confirmation, for which it waits for the client's read timeout,
+// or for [DefaultTimeout] if the client has none. It reads until ctx ends, or the store is closed.
 func (s *Store) Listen(ctx context.Context, channels []string, receive func(string, []byte), missed func()) error {
 	l := &listener{store: s, receive: receive, missed: missed}
 	for _, channel := range channels {
@@ -164,7 +164,7 @@ func (l *listener) confirm(ctx context.Context, sub *redis.PubSub, err error) er
 			break
 		}
 		var event any
-		event, err = sub.ReceiveTimeout(ctx, DefaultTimeout)
+		event, err = sub.ReceiveTimeout(ctx, l.store.confirmTimeout())
 		if s, confirmed := event.(*redis.Subscription); err == nil && (!confirmed || strings.HasSuffix(s.Kind, "unsubscribe")) {
 			err = fmt.Errorf("the server has sent %v instead of a confirmation", event)
 		}
@@ -173,6 +173,21 @@ func (l *listener) confirm(ctx context.Context, sub *redis.PubSub, err error) er
 		sub.Close()
 	}
 	return err
+}
+
+// confirmTimeout bounds the wait for each confirmation.
+func (s *Store) confirmTimeout() time.Duration {
+	var timeout time.Duration
+	switch client := s.client.(type) {
+	case *redis.Client:
+		timeout = client.Options().ReadTimeout
+	case *redis.ClusterClient:
+		timeout = client.Options().ReadTimeout
+	}
+	if timeout <= 0 { // the client waits without a bound, or says none
+		return DefaultTimeout
+	}
+	return timeout
 }
 
 // run hands messages over until ctx ends or the store is closed. It subscribes again after a failure.

@@ -46,7 +46,7 @@ func parse(text string) (client redis.UniversalClient, prefix string, err error)
 		if err != nil {
 			return nil, "", err
 		}
-		setDefaults(settings{
+		setDefaults(query, settings{
 			&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.PoolSize, &o.MaxRetries,
 			&o.DialerRetries, &o.ContextTimeoutEnabled, &o.DisableIdentity,
 		})
@@ -57,7 +57,7 @@ func parse(text string) (client redis.UniversalClient, prefix string, err error)
 		if err != nil {
 			return nil, "", err
 		}
-		setDefaults(settings{
+		setDefaults(query, settings{
 			&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.PoolSize, new(int),
 			&o.DialerRetries, &o.ContextTimeoutEnabled, &o.DisableIdentity,
 		})
@@ -68,7 +68,10 @@ func parse(text string) (client redis.UniversalClient, prefix string, err error)
 		if err != nil {
 			return nil, "", err
 		}
-		setDefaults(settings{
+		if err := checkSentinel(query, o); err != nil {
+			return nil, "", err
+		}
+		setDefaults(query, settings{
 			&o.DialTimeout, &o.ReadTimeout, &o.WriteTimeout, &o.PoolTimeout, &o.PoolSize, &o.MaxRetries,
 			&o.DialerRetries, &o.ContextTimeoutEnabled, &o.DisableIdentity,
 		})
@@ -95,8 +98,19 @@ type settings struct {
 	contextTimeout, anonymous *bool
 }
 
-// setDefaults sets what the URL does not say. A dial is not tried again: the caller decides that.
-func setDefaults(s settings) {
+// checkSentinel returns an error if the query of a URL asks for what the store cannot do.
+func checkSentinel(query url.Values, o *redis.FailoverOptions) error {
+	switch {
+	case query.Has("context_timeout_enabled") && !o.ContextTimeoutEnabled:
+		return errors.New("context_timeout_enabled must be true: calls would outlive their deadlines")
+	case o.RouteByLatency || o.RouteRandomly:
+		return errors.New("route_by_latency and route_randomly must be false: all commands go to the server that Sentinel names")
+	}
+	return nil
+}
+
+// setDefaults sets what the query of a URL does not say. A dial is not tried again: the caller decides that.
+func setDefaults(query url.Values, s settings) {
 	for _, timeout := range []*time.Duration{s.dial, s.read, s.write, s.pool} {
 		if *timeout == 0 {
 			*timeout = DefaultTimeout
@@ -108,9 +122,13 @@ func setDefaults(s settings) {
 	if *s.retries == 0 {
 		*s.retries = DefaultRetries
 	}
-	*s.dialTries = 1
+	if *s.dialTries == 0 {
+		*s.dialTries = 1
+	}
 	*s.contextTimeout = true
-	*s.anonymous = true // CLIENT SETINFO is one command more for each connection
+	if !query.Has("disableIdentity") && !query.Has("identitySuffix") {
+		*s.anonymous = true // CLIENT SETINFO is one command more for each connection
+	}
 }
 
 // silence keeps go-redis from writing to stderr. Its logger is one of the process.
