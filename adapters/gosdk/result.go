@@ -51,8 +51,9 @@ func (s *served) settle(call *adapt.Call, result mcp.Result, err error, chained 
 	case !chained:
 		return s.result, nil
 	}
-	changed, err := s.converted.Changed(result)
+	changed, err := s.converted.Changed(result, typed(call))
 	if err != nil {
+		call.Operation().Error(err)
 		return told(call, err)
 	}
 	if changed == nil {
@@ -60,6 +61,10 @@ func (s *served) settle(call *adapt.Call, result mcp.Result, err error, chained 
 	}
 	return decode(call.Request.Method, changed)
 }
+
+// typed reports whether the caller is told the type of its result. The SDK sets the type before the
+// middlewares see the result, so it is lost if it is not decoded.
+func typed(call *adapt.Call) bool { return call.Request.Peer.Era == mcp.Modern }
 
 // unknown returns the error with which the SDK answers a request for what does not exist. denied is that of
 // the policies.
@@ -82,9 +87,11 @@ func told(call *adapt.Call, err error) (sdk.Result, error) {
 	if rpc != nil {
 		return nil, toSDK(rpc)
 	}
-	return &sdk.CallToolResult{
-		Content: []sdk.Content{&sdk.TextContent{Text: tool.Content[0].(*mcp.TextContent).Text}}, IsError: true,
-	}, nil
+	data, err := adapt.Encode(tool, typed(call))
+	if err != nil {
+		return nil, err
+	}
+	return decode(mcp.MethodToolsCall, data)
 }
 
 // decode returns the result of a middleware as a result of the SDK.
@@ -93,7 +100,27 @@ func decode(method string, data []byte) (sdk.Result, error) {
 	if result == nil || json.Unmarshal(data, result) != nil {
 		return nil, toSDK(adapt.ErrPanicked)
 	}
+	if hint := cacheable(result); hint != nil && hint.CacheScope == "" { // it must be there
+		hint.CacheScope = string(mcp.CachePrivate)
+	}
 	return result, nil
+}
+
+// cacheable returns the cache hint of a result, or nil if it has none.
+func cacheable(result sdk.Result) *sdk.Cacheable {
+	switch result := result.(type) {
+	case *sdk.ListToolsResult:
+		return &result.Cacheable
+	case *sdk.ListPromptsResult:
+		return &result.Cacheable
+	case *sdk.ListResourcesResult:
+		return &result.Cacheable
+	case *sdk.ListResourceTemplatesResult:
+		return &result.Cacheable
+	case *sdk.ReadResourceResult:
+		return &result.Cacheable
+	}
+	return nil
 }
 
 // newResult returns an empty result of a method.

@@ -87,13 +87,21 @@ func serve[R any](ctx context.Context, a *Adapter, next func(context.Context) (R
 	case !a.core.Chained(r.method):
 		return result, nil, nil
 	}
-	after, err := converted.Changed(ours)
+	_, asks := ours.(*vitrine.InputRequiredResult)
+	after, err := converted.Changed(ours, asks) // mcp-go adds the other type, for modern clients only
+	if asks && r.method == vitrine.MethodResourcesRead {
+		err = errAsks
+	}
 	if err != nil {
+		r.call.Operation().Error(err)
 		changed, err = told(r.call, err)
 		return none, changed, err
 	}
 	return result, json.RawMessage(after), nil
 }
+
+// errAsks is the error for a question of a middleware in place of a resource.
+var errAsks = errors.New("a middleware asks the client, but mcp-go takes nothing but contents from handlers of resources")
 
 // told returns the answer for an error, as our server makes it.
 func told(call *adapt.Call, err error) (json.RawMessage, error) {

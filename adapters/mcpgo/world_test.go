@@ -152,7 +152,7 @@ func (w *world) pipe(version string) (c *client.Client, hangUp func()) {
 
 func (w *world) dial(wire transport.Interface, version string) *client.Client {
 	w.t.Helper()
-	c := client.NewClient(wire, client.WithProtocolVersion(version))
+	c := client.NewClient(wire, client.WithProtocolVersion(version), client.WithElicitationHandler(agreeing{}))
 	require.NoError(w.t, c.Start(w.t.Context()))
 	_, err := c.Initialize(w.t.Context(), mcp.InitializeRequest{Params: mcp.InitializeParams{
 		ClientInfo: mcp.Implementation{Name: "tester", Version: "2.0.0"},
@@ -161,6 +161,15 @@ func (w *world) dial(wire transport.Interface, version string) *client.Client {
 	require.Equal(w.t, version, c.ProtocolVersion())
 	w.t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// An agreeing user accepts each question.
+type agreeing struct{}
+
+func (agreeing) Elicit(context.Context, mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
+	return &mcp.ElicitationResult{ElicitationResponse: mcp.ElicitationResponse{
+		Action: mcp.ElicitationResponseActionAccept, Content: map[string]any{},
+	}}, nil
 }
 
 // call calls a tool.

@@ -83,8 +83,8 @@ func newResult(method string, data []byte) mcp.Result {
 var errUnknownResult = errors.New("a middleware has returned nil, or changed a result that it cannot know")
 
 // Changed returns the result of the middlewares in JSON. It returns nil if they did not change the
-// result.
-func (c Converted) Changed(result mcp.Result) (jsontext.Value, error) {
+// result. typed says whether the JSON has the type of the result.
+func (c Converted) Changed(result mcp.Result, typed bool) (jsontext.Value, error) {
 	switch result.(type) {
 	case nil:
 		return nil, errUnknownResult
@@ -94,9 +94,31 @@ func (c Converted) Changed(result mcp.Result) (jsontext.Value, error) {
 		}
 		return nil, errUnknownResult
 	}
-	after, err := wire.Marshal(nil, result)
+	after, err := Encode(result, false)
 	if err != nil || result == c.Result && bytes.Equal(after, c.before) {
 		return nil, err
 	}
+	if typed {
+		return Encode(result, true)
+	}
 	return after, nil
+}
+
+// Encode returns a result in JSON. typed says whether the JSON has the type of the result, which is
+// not a member of its Go type.
+func Encode(result mcp.Result, typed bool) (jsontext.Value, error) {
+	data, err := wire.Marshal(nil, result)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(data) == 0 || data[0] != '{':
+		return nil, errUnknownResult
+	case !typed:
+		return data, nil
+	}
+	head := wire.AppendString([]byte(`{"resultType":`), wire.ResultType(result))
+	if members := data[1:]; members[0] != '}' {
+		return append(append(head, ','), members...), nil
+	}
+	return append(head, '}'), nil
 }

@@ -138,3 +138,11 @@ func Marshal(dst []byte, v any) ([]byte, error) {
 	}
 	return append(dst, b...), nil
 }
+
+// ResultType returns the resultType of a modern result.
+func ResultType(result mcp.Result) string {
+	if typed, ok := result.(interface{ ResultType() string }); ok {
+		return typed.ResultType()
+	}
+	return "complete"
+}

@@ -65,9 +65,9 @@ func (e *Encoder) Encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Resu
 	default:
 		if result = e.withHint(result); len(*result.ResultMetadata()) > 0 {
 			result = e.withServerInfo(result)
-			dst = append(append(append(dst, `{"resultType":"`...), resultType(result)...), `",`...)
+			dst = append(append(append(dst, `{"resultType":"`...), wire.ResultType(result)...), `",`...)
 		} else {
-			dst = append(append(append(dst, `{"resultType":"`...), resultType(result)...), `","_meta":`...)
+			dst = append(append(append(dst, `{"resultType":"`...), wire.ResultType(result)...), `","_meta":`...)
 			dst = append(append(dst, e.serverInfo...), ',')
 		}
 	}
@@ -90,7 +90,7 @@ func (e *Encoder) Encode(dst []byte, era mcp.Era, v mcp.Version, result mcp.Resu
 
 // EncodeTask returns the JSON of the result of a task: the same as that of a call.
 func (e *Encoder) EncodeTask(to *middleware.Peer, result mcp.Result) (jsontext.Value, error) {
-	if kind := resultType(result); kind != "complete" {
+	if kind := wire.ResultType(result); kind != "complete" {
 		return nil, fmt.Errorf("server: a result of type %q cannot end a task", kind)
 	}
 	json, _, err := e.Encode(nil, to.Era, to.Version, result) // only lists have a rest
@@ -116,14 +116,6 @@ func appendObject(dst []byte, v mcp.Version, era mcp.Era, result mcp.Result) (_ 
 		}
 	}
 	return marshalObject(dst, result)
-}
-
-// resultType returns the resultType of a modern result.
-func resultType(result mcp.Result) string {
-	if typed, ok := result.(interface{ ResultType() string }); ok {
-		return typed.ResultType()
-	}
-	return "complete"
 }
 
 var errNotObject = errors.New("server: a result must encode to a JSON object")
