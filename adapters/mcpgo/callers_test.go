@@ -65,6 +65,15 @@ func TestMissingScopesAreChallenged(t *testing.T) {
 	})
 }
 
+// The names that a client has chosen, such as those of the fields of a form, are not taken for
+// members of the message.
+func TestFieldsOfFormsMayHaveAnyName(t *testing.T) {
+	adapttest.Eras(t, func(t *testing.T, version string) {
+		_, site := protect(t, version)
+		site.ChallengesAnswers()
+	})
+}
+
 // Policies are asked about requests that the adapter does not read ahead, too.
 func TestLargeRequestsAreAskedAbout(t *testing.T) {
 	adapttest.Eras(t, func(t *testing.T, version string) {

@@ -292,6 +292,18 @@ func (s *Site) Challenges(arguments string) {
 	require.Equal(s.t, 1.0, s.Metric("vitrine_policy_decisions_total", Labels{"rule": "rest", "effect": "allow"}), "each request is decided once")
 }
 
+// ChallengesAnswers requires that a caller without the scopes of a tool is challenged, and that its
+// request is recorded, whatever names the fields of a form have that its user has filled in.
+func (s *Site) ChallengesAnswers() {
+	s.t.Helper()
+	reader := s.Token(nil)
+	a := s.Ask(reader, s.Open(reader), "tools/call",
+		`"name":"add","arguments":{},"inputResponses":{"form":{"action":"accept","content":{"Name":"Ada","ID":7,"URI":"x"}}}`)
+	require.Equal(s.t, http.StatusForbidden, a.Status, a.Body)
+	require.Contains(s.t, a.Body, `"id":7`)
+	require.Equal(s.t, "7", s.Record("tools/call", "add").RequestID)
+}
+
 // Hides requires that what the policy denies is in no list, and that the tool and the prompt are
 // answered as unknown ones. alike says that the resource is, too.
 func (s *Site) Hides(alike bool) {
