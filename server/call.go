@@ -12,6 +12,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 	"github.com/vitrine-mcp/vitrine/server/internal/ask"
+	"github.com/vitrine-mcp/vitrine/server/internal/era"
 	"github.com/vitrine-mcp/vitrine/server/internal/task"
 )
 
@@ -57,7 +58,7 @@ func (c *Call) ProgressToken() mcp.ProgressToken {
 // Progress tells the client how far the call has come: progress out of total, which is 0 if it is
 // unknown, and a message, which may be empty. A value that is not greater than the one before is
 // not sent, because the protocol demands growing values. If the client did not ask for progress,
-// nothing is sent and the error is nil.
+// nothing is sent and the error is nil. For clients of 2024-11-05, which do not know it, the member message is left out.
 //
 // Progress waits for a slow reader, at most for the notify time-out. Goroutines that report at the
 // same time wait one after the other. Once the call is settled (cancelled, past its deadline, or
@@ -95,7 +96,7 @@ func (c *Call) Progress(progress, total float64, message string) error {
 	if total != 0 {
 		params = appendNumber(append(params, `,"total":`...), total)
 	}
-	if message != "" {
+	if message != "" && era.ProgressHasMessage(c.dialog.Core) {
 		params = wire.AppendString(append(params, `,"message":`...), message)
 	}
 	return c.dialog.Core.Notify(mcp.NotificationProgress, append(params, '}'), "progress")

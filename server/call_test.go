@@ -83,10 +83,36 @@ func TestProgress(t *testing.T) {
 					p.send(modern(1, "tools/call", call("x", `{}`), tt.meta))
 				}
 				check(result(1, block+`,`+serverMeta))
-				p.initialize("2024-11-05")
+				p.initialize("2025-03-26")
 				p.send(legacy(1, "tools/call", `"_meta":{`+tt.meta+`},`+call("x", `{}`)))
 				check(result(1, block))
 			})
+		})
+	}
+}
+
+// The message came with 2025-03-26. Older clients get the numbers.
+func TestProgressForOlderClients(t *testing.T) {
+	srv := newServer(t)
+	server.AddTool(srv, server.Tool{Name: "x"}, func(_ context.Context, c *server.Call, _ none) (string, error) {
+		return "done", errors.Join(c.Progress(1, 2, "half"), c.Progress(2, 0, "all"))
+	})
+	for version, message := range map[string]string{
+		"2025-11-25": `,"message":`, "2025-06-18": `,"message":`, "2025-03-26": `,"message":`, "2024-11-05": "",
+	} {
+		t.Run(version, func(t *testing.T) {
+			text := func(s string) string {
+				if message == "" {
+					return ""
+				}
+				return message + s
+			}
+			p := dial(t, srv)
+			p.initialize(version)
+			p.send(legacy(1, "tools/call", `"_meta":{"progressToken":7},`+call("x", `{}`)))
+			require.Equal(t, progressFrame(`"progressToken":7,"progress":1,"total":2`+text(`"half"`)), p.recv())
+			require.Equal(t, progressFrame(`"progressToken":7,"progress":2`+text(`"all"`)), p.recv())
+			require.JSONEq(t, result(1, `"content":[{"type":"text","text":"done"}]`), p.recv())
 		})
 	}
 }

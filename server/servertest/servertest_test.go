@@ -169,7 +169,11 @@ func TestNotificationsPrecedeTheReturnOfTheCall(t *testing.T) {
 			require.Len(t, seen, 5)
 			require.Equal(t, 4.0, seen[4].Progress)
 			require.Equal(t, 5.0, seen[4].Total)
-			require.Equal(t, "step", seen[4].Message)
+			if name == "2024" {
+				require.Empty(t, seen[4].Message, "that revision has no such member")
+			} else {
+				require.Equal(t, "step", seen[4].Message)
+			}
 			require.NotEmpty(t, seen[4].Token)
 			require.Len(t, methods, 5)
 			require.Equal(t, mcp.NotificationProgress, methods[0])

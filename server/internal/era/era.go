@@ -80,3 +80,7 @@ func StoredCall(message wire.Envelope) *session.Inbound {
 
 // RepeatsParams reports whether a client repeats arguments in HTTP headers.
 func RepeatsParams(in *session.Inbound) bool { return in.Era == mcp.Modern && in.Header != nil }
+
+// ProgressHasMessage reports whether the client knows the message of notifications/progress, which came
+// with 2025-03-26.
+func ProgressHasMessage(r *session.Request) bool { return r.Version.AtLeast(mcp.Version20250326) }
