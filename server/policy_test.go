@@ -335,3 +335,23 @@ func TestHiddenItemsFillNoPage(t *testing.T) {
 	require.Equal(t, [][]string{{"open-0", "open-3"}}, pagesOf(t, p, "prompts/list"))
 	require.Len(t, slices.Concat(pagesOf(t, dialContext(t, as("admin"), srv), "prompts/list")...), 8)
 }
+
+// The check of rules (policy.Policy.Check) says that rules for other methods of the protocol never apply.
+func TestPoliciesAreAskedOnlyAboutTheUseOfItems(t *testing.T) {
+	asked := map[string]bool{}
+	srv := newSecretServer(t, deny(func(_ *auth.Principal, op *auth.Operation) bool {
+		asked[op.Method] = true
+		return false
+	}))
+	p := oldPipe(t, srv, mcp.Version20251125)
+	for _, method := range mcp.Methods() {
+		if !strings.HasPrefix(method, "notifications/") && method != mcp.MethodInitialize {
+			p.ask(legacy(1, method, uri("x:open")))
+			p.ask(modern(1, method, uri("x:open")))
+		}
+	}
+	p.ask(legacy(1, mcp.MethodToolsCall, call("open", `{}`)))
+	p.ask(legacy(1, mcp.MethodPromptsGet, prompt("open", `{}`)))
+	p.ask(legacy(1, mcp.MethodCompletionComplete, completion(promptRef("open"), argument("a", ""))))
+	require.Equal(t, map[string]bool{mcp.MethodToolsCall: true, mcp.MethodPromptsGet: true, mcp.MethodResourcesRead: true}, asked)
+}

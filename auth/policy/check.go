@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,17 +21,19 @@ type Finding struct {
 // String returns the finding with its line and rule.
 func (f Finding) String() string { return fmt.Sprintf("line %d: rule %s: %s", f.Line, f.Rule, f.Text) }
 
-// methodsOf are the methods that use items of a kind.
-var methodsOf = map[string][]string{
-	auth.KindTool:     {mcp.MethodToolsCall},
-	auth.KindPrompt:   {mcp.MethodPromptsGet},
-	auth.KindResource: {mcp.MethodResourcesRead, mcp.MethodResourcesSubscribe, mcp.MethodResourcesUnsubscribe},
-	auth.KindTemplate: {mcp.MethodResourcesRead, mcp.MethodResourcesSubscribe, mcp.MethodResourcesUnsubscribe},
+// methodsOf are the methods that a server asks policies about the items of a kind. A subscription to a resource is
+// asked about as a request to read it, the work on a task as a call of its tool, and a list item by item.
+var methodsOf = map[string]string{
+	auth.KindTool:     mcp.MethodToolsCall,
+	auth.KindPrompt:   mcp.MethodPromptsGet,
+	auth.KindResource: mcp.MethodResourcesRead,
+	auth.KindTemplate: mcp.MethodResourcesRead,
 }
 
 // Check compares the rules with what a server has registered. It finds methods and names that match
-// nothing, arguments that no item has, and arguments that a caller may leave out, although the rule
-// then denies. The rules hold whatever is found, because items can be registered later.
+// nothing, methods that a server asks no policy about, arguments that no item has, and arguments that a
+// caller may leave out, although the rule then denies. The rules hold whatever is found, because items can
+// be registered later.
 func (p *Policy) Check(items []auth.Item) []Finding {
 	var c check
 	for _, r := range p.rules.Load().rules {
@@ -45,16 +49,14 @@ func (c *check) find(r *rule, format string, args ...any) {
 }
 
 func (c *check) rule(r *rule, items []auth.Item) {
-	for _, pattern := range r.methods {
-		known := slices.ContainsFunc(mcp.Methods(), func(m string) bool { return matches(pattern, m) }) ||
-			slices.ContainsFunc(items, func(i auth.Item) bool { return i.Method != "" && matches(pattern, i.Method) })
-		if !known {
-			c.find(r, "there is no method %s", pattern)
-		}
+	c.methods(r, items)
+	if !r.canApply(items) {
+		return
 	}
 	for _, pattern := range r.names {
-		named := func(i auth.Item) bool { return i.Method == "" && among(r.kinds, i.Kind) && matches(pattern, i.Name) }
-		if !slices.ContainsFunc(items, named) {
+		named := *r
+		named.names = []string{pattern}
+		if !slices.ContainsFunc(items, named.isForItem) {
 			c.find(r, "nothing with the name %s is registered", pattern)
 		}
 	}
@@ -76,14 +78,53 @@ func (c *check) rule(r *rule, items []auth.Item) {
 	}
 }
 
-// isForItem reports whether a rule is for a use of an item.
-func (r *rule) isForItem(i auth.Item) bool {
-	for _, method := range append(slices.Clone(methodsOf[i.Kind]), i.Method) {
-		if method != "" && r.isFor(&auth.Operation{Method: method, Kind: i.Kind, Name: i.Name}) {
+// methods looks for methods that a server asks no policy about.
+func (c *check) methods(r *rule, items []auth.Item) {
+	asked := false
+	for _, pattern := range r.methods {
+		fits := func(method string) bool { return matches(pattern, method) }
+		switch {
+		case slices.ContainsFunc(askedMethods(items), fits):
+			asked = true
+		case !slices.ContainsFunc(mcp.Methods(), fits):
+			c.find(r, "there is no method %s", pattern)
+		case fits(mcp.MethodResourcesSubscribe) && among(r.methods, mcp.MethodResourcesRead): // middleware.Authorize asks about both
+		default:
+			c.find(r, "a server asks no policy about the method %s: it asks about %s, %s, %s (also for a subscription), and methods of the program",
+				pattern, mcp.MethodToolsCall, mcp.MethodPromptsGet, mcp.MethodResourcesRead)
+		}
+	}
+	if asked && !r.canApply(items) {
+		c.find(r, "the methods of the rule are not those of its kinds")
+	}
+}
+
+// askedMethods are the methods that a server asks policies about.
+func askedMethods(items []auth.Item) []string {
+	asked := slices.Collect(maps.Values(methodsOf))
+	for _, i := range items {
+		if i.Method != "" {
+			asked = append(asked, i.Method)
+		}
+	}
+	return asked
+}
+
+// canApply reports whether a server asks about methods and kinds that the rule is for.
+func (r *rule) canApply(items []auth.Item) bool {
+	unnamed := *r
+	unnamed.names = nil
+	for kind := range methodsOf {
+		if unnamed.isForItem(auth.Item{Kind: kind}) {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(items, unnamed.isForItem)
+}
+
+// isForItem reports whether a rule is for a use of an item.
+func (r *rule) isForItem(i auth.Item) bool {
+	return r.isFor(&auth.Operation{Method: cmp.Or(i.Method, methodsOf[i.Kind]), Kind: i.Kind, Name: i.Name})
 }
 
 // argument looks for an argument that a rule reads.

@@ -22,6 +22,49 @@ var registered = []auth.Item{
 	{Method: "acme/report"},
 }
 
+// A server asks policies about the use of items and about methods of the program. A rule for anything else never applies.
+func TestCheckFindsRulesThatNeverApply(t *testing.T) {
+	unasked := func(method string) string {
+		return "a server asks no policy about the method " + method +
+			": it asks about tools/call, prompts/get, resources/read (also for a subscription), and methods of the program"
+	}
+	const otherKind = "the methods of the rule are not those of its kinds"
+	for rule, want := range map[string]string{
+		`methods: ["logging/*"]`:                                unasked("logging/*"),
+		`methods: [tools/list]`:                                 unasked("tools/list"),
+		`methods: [tools/list], names: [pay]`:                   unasked("tools/list"),
+		`methods: [tools/list, tools/call]`:                     unasked("tools/list"),
+		`methods: [resources/subscribe]`:                        unasked("resources/subscribe"),
+		`methods: [resources/subscribe], names: [terms]`:        unasked("resources/subscribe"),
+		`methods: [resources/subscribe, tools/call]`:            unasked("resources/subscribe"),
+		`methods: [resources/unsubscribe]`:                      unasked("resources/unsubscribe"),
+		`methods: [subscriptions/listen]`:                       unasked("subscriptions/listen"),
+		`methods: ["tasks/*"]`:                                  unasked("tasks/*"),
+		`methods: ["notifications/*"]`:                          unasked("notifications/*"),
+		`methods: [resources/read, resources/subscribe]`:        "",
+		`methods: ["resources/*", "res*", "*"]`:                 "",
+		`methods: [tools/call], kinds: [prompt]`:                otherKind,
+		`methods: [acme/report], kinds: [tool]`:                 otherKind,
+		`methods: [acme/report], names: ["*"]`:                  "",
+		`methods: [tools/call], names: [letter]`:                "nothing with the name letter is registered",
+		`methods: [acme/report], names: [pay]`:                  "nothing with the name pay is registered",
+		`methods: [tool/call], names: [pay]`:                    "there is no method tool/call",
+		`methods: [tools/call], kinds: [tool, prompt]`:          "",
+		`methods: [resources/read], kinds: [resource template]`: "",
+	} {
+		p := parse(t, "default: deny\nrules:\n  - {name: a, effect: allow, "+rule+"}\n")
+		var texts []string
+		for _, found := range p.Check(registered) {
+			texts = append(texts, found.Text)
+		}
+		if want == "" {
+			require.Empty(t, texts, rule)
+			continue
+		}
+		require.Equal(t, []string{want}, texts, rule)
+	}
+}
+
 func TestCheckFindsRulesThatDoNotFit(t *testing.T) {
 	for rule, want := range map[string]string{
 		`names: [pay, "read_*"]`:                                             "",
