@@ -26,30 +26,27 @@ import (
 // provider of [WithTracerProvider], after the shutdown, and for disabled telemetry. Package
 // telemetry/otlp starts the exporters of the OTEL_* variables.
 func (t *Telemetry) ExportSpans(exporter sdktrace.SpanExporter) (taken bool) {
-	if !t.claim(environment.Traces, func() bool { return t.owned != nil }) {
-		return false
-	}
-	t.process(newSpanQueue(t.newWatch(environment.Traces), exporter))
-	return true
+	return t.export(environment.Traces, func() bool { return t.owned != nil }, func() {
+		t.process(newSpanQueue(t.newWatch(environment.Traces), exporter))
+	})
 }
 
 // ExportLogs exports the log records that are enabled in a handler of [Telemetry.LogHandler].
 // Otherwise it works like ExportSpans.
 func (t *Telemetry) ExportLogs(exporter sdklog.Exporter) (taken bool) {
-	if !t.claim(environment.Logs, func() bool { return true }) {
-		return false
-	}
-	provider := sdklog.NewLoggerProvider(sdklog.WithResource(t.resource),
-		sdklog.WithProcessor(newLogQueue(t.newWatch(environment.Logs), exporter)))
-	t.stopWith(provider.Shutdown)
-	var root slog.Handler = otelslog.NewHandler(scopeName, otelslog.WithLoggerProvider(provider))
-	t.logs.Store(&root)
-	return true
+	return t.export(environment.Logs, func() bool { return true }, func() {
+		provider := sdklog.NewLoggerProvider(sdklog.WithResource(t.resource),
+			sdklog.WithProcessor(newLogQueue(t.newWatch(environment.Logs), exporter)))
+		t.stops = append(t.stops, provider.Shutdown)
+		var root slog.Handler = otelslog.NewHandler(scopeName, otelslog.WithLoggerProvider(provider))
+		t.logs.Store(&root)
+	})
 }
 
-// claim reports whether the export of a signal may begin, and marks it as begun. It asks possible last, and
-// only if nothing else refuses the export, so that possible may claim something itself.
-func (t *Telemetry) claim(s environment.Signal, possible func() bool) bool {
+// export begins the export of a signal and reports true, unless something refuses it. It asks possible last, and
+// only if nothing else refuses the export, so that possible may claim something itself. begin runs with t.mu held:
+// a shutdown stops what it begins, or has happened before, and then nothing begins.
+func (t *Telemetry) export(s environment.Signal, possible func() bool, begin func()) (taken bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.Enabled() || t.stopped || t.exported[s] || !possible() {
@@ -59,14 +56,8 @@ func (t *Telemetry) claim(s environment.Signal, possible func() bool) bool {
 		t.exported = map[environment.Signal]bool{}
 	}
 	t.exported[s] = true
+	begin()
 	return true
-}
-
-// stopWith makes the shutdown call stop.
-func (t *Telemetry) stopWith(stop func(context.Context) error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.stops = append(t.stops, stop)
 }
 
 // Shutdown flushes and stops the exports. It returns when ctx ends at the latest. Later spans,

@@ -16,17 +16,15 @@ import (
 // with the names of OpenTelemetry's conventions. Otherwise it works like ExportSpans. If several
 // values of [Telemetry] share a registry, only the first one takes an exporter.
 func (t *Telemetry) ExportMetrics(exporter sdkmetric.Exporter) (taken bool) {
-	if !t.claim(environment.Metrics, func() bool { return !t.metrics.pushed.Swap(true) }) {
-		return false
-	}
-	producer := &translator{prometheus.NewMetricProducer(prometheus.WithGatherer(pushGatherer{t})), t.metrics.rows}
-	provider := sdkmetric.NewMeterProvider(sdkmetric.WithResource(t.resource), sdkmetric.WithReader(
-		sdkmetric.NewPeriodicReader(&metricExporter{exporter, t.newWatch(environment.Metrics)}, sdkmetric.WithProducer(producer))))
-	t.stopWith(func(ctx context.Context) error {
-		t.metrics.pushed.Store(false)
-		return provider.Shutdown(ctx)
+	return t.export(environment.Metrics, func() bool { return !t.metrics.pushed.Swap(true) }, func() {
+		producer := &translator{prometheus.NewMetricProducer(prometheus.WithGatherer(pushGatherer{t})), t.metrics.rows}
+		provider := sdkmetric.NewMeterProvider(sdkmetric.WithResource(t.resource), sdkmetric.WithReader(
+			sdkmetric.NewPeriodicReader(&metricExporter{exporter, t.newWatch(environment.Metrics)}, sdkmetric.WithProducer(producer))))
+		t.stops = append(t.stops, func(ctx context.Context) error {
+			t.metrics.pushed.Store(false)
+			return provider.Shutdown(ctx)
+		})
 	})
-	return true
 }
 
 // A pushGatherer gathers the registry with the attribute keys of the catalogue. It returns no
