@@ -124,13 +124,13 @@ func New(c Config) (*Log, error) {
 // Strict reports whether each call needs a place for its record.
 func (l *Log) Strict() bool { return l != nil && l.config.Strict }
 
-// MaxBytes returns the memory that the queues of all sinks take at most, in bytes. In a strict log the records of calls that
-// it has let pass may take more.
+// MaxBytes returns the memory that the queues of all sinks and their writers take at most, in bytes. In a strict log the
+// records of calls that it has let pass may take more.
 func (l *Log) MaxBytes() int {
 	if l == nil {
 		return 0
 	}
-	return len(l.queues) * (l.config.MaxBytes + l.config.MaxRefusals*recordBytes)
+	return len(l.queues) * (l.config.MaxBytes + l.config.MaxRefusals*recordBytes + writerBytes + 4*l.config.MaxArgumentBytes)
 }
 
 // Reserve takes a place for a record in all queues, and reports whether there was one. The place must

@@ -160,3 +160,40 @@ func heap() int {
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
 }
+
+// Records with long texts, and with long arguments that the program keeps, are written in small parts, and no part of
+// them stays in memory: what a writer needs is counted in MaxBytes.
+func TestLinesOfLongRecordsTakeLittleMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const kept = 64 << 10
+		gate, most, written := make(chan struct{}), 0, 0
+		sink := &memory{}
+		sink.instead = func(_ context.Context, entries []Entry) (int, error) {
+			<-gate
+			bytes := 0
+			for _, e := range entries {
+				bytes += len(e.Line)
+			}
+			most, written = max(most, bytes), written+len(entries)
+			return len(entries), nil
+		}
+		before := heap()
+		l := newLog(t, Config{Sinks: []Sink{sink}, MaxArgumentBytes: kept, Redact: func(_ *Record, arguments []byte) []byte {
+			return slices.Clone(arguments)
+		}})
+		const records = 300
+		for range records {
+			r := called(strings.Repeat(`"`, maxTarget))
+			r.Arguments = []byte(`"` + strings.Repeat("x", kept-2) + `"`)
+			l.Add(r)
+		}
+		close(gate)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, records, written)
+		require.Less(t, most, maxLines+maxLineBytes+kept)
+		require.Greater(t, most, kept)
+		require.Less(t, heap()-before, l.MaxBytes()-l.config.MaxBytes, "nothing waits")
+		require.NoError(t, l.Close(t.Context()))
+	})
+}

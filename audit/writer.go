@@ -11,8 +11,13 @@ import (
 // once; those of a busy server are written together.
 const (
 	maxEntries = 256
+	maxLines   = 256 << 10 // bytes; a line that alone is longer is written alone
 	writePause = 10 * time.Millisecond
 )
+
+// writerBytes is what a writer and its sink take at most beside the queue, without arguments that a redactor keeps: each
+// of them has the lines of one write, in memory that grows.
+const writerBytes = 1 << 20
 
 // After a failed write the sink is tried again after minRetry, and then less and less often.
 const (
@@ -68,15 +73,24 @@ func (q *queue) finish(ctx context.Context) {
 
 // writeAll writes the records of a chunk and of those that follow it.
 func (q *queue) writeAll(ctx context.Context, c *chunk, refusals bool) {
-	for c != nil && q.write(ctx, c.records[:c.n], refusals) {
+	for c != nil {
+		for batch := c.records[:c.n]; len(batch) > 0; {
+			n, ok := q.write(ctx, batch, refusals)
+			if !ok {
+				return
+			}
+			batch = batch[n:]
+		}
 		c = q.recycle(c)
 	}
 }
 
-// write writes a batch, however often it takes. It returns false if ctx is done before.
-func (q *queue) write(ctx context.Context, batch []Record, refusals bool) bool {
+// write writes the first records of a batch, as many as one write may have, however often it takes. It returns how many
+// they are, and false if ctx is done before.
+func (q *queue) write(ctx context.Context, batch []Record, refusals bool) (written int, ok bool) {
 	entries := q.encode(batch)
-	defer func() { clear(q.entries) }() // they would keep the records alive
+	defer q.forgetLines()
+	written = len(entries)
 	for wait := minRetry; len(entries) > 0; wait = min(2*wait, maxRetry) {
 		n, err := q.try(ctx, entries)
 		n = min(max(n, 0), len(entries))
@@ -95,13 +109,21 @@ func (q *queue) write(ctx context.Context, batch []Record, refusals bool) bool {
 		}
 		q.failed(err, wait)
 		if !sleep(ctx, wait) {
-			return false
+			return 0, false
 		}
 	}
-	return true
+	return written, true
 }
 
-// encode returns the entries of a batch. Their lines hold until the next call.
+// forgetLines lets go of the records that were written, and of a buffer that long lines have made large.
+func (q *queue) forgetLines() {
+	clear(q.entries)
+	if cap(q.lines) > 2*maxLines {
+		q.lines = nil
+	}
+}
+
+// encode returns the entries of the first records of a batch. Their lines hold until the next call.
 func (q *queue) encode(batch []Record) []Entry {
 	q.entries, q.lines = q.entries[:0], q.lines[:0]
 	ends := make([]int, 0, maxEntries)
@@ -110,6 +132,9 @@ func (q *queue) encode(batch []Record) []Entry {
 		from := len(q.lines)
 		q.lines = q.chain.end(batch[i].append(q.lines), from)
 		ends = append(ends, len(q.lines))
+		if len(q.lines) >= maxLines {
+			break
+		}
 	}
 	from := 0
 	for i, end := range ends {

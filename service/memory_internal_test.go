@@ -144,7 +144,7 @@ func TestMemoryIsReserved(t *testing.T) {
 		"--audit-file", filepath.Join(t.TempDir(), "audit"), "--oauth-issuer", "https://issuer.example", "--oauth-resource", "https://mcp.example/mcp",
 		"--store", "redis://127.0.0.1:1", "--state-keys-file", key, "--flight-recorder", "--flight-bytes", "1048576", "--flight-keep", "3",
 	}
-	const all = 32<<20 + 4096*640 + 16<<20 + 10_000*256 + 512<<10 + 1024*20<<10 + 7<<20
+	const all = 32<<20 + 4096*640 + 1<<20 + 4*2<<10 + 16<<20 + 10_000*256 + 512<<10 + 1024*20<<10 + 7<<20
 	flight := []string{"--flight-recorder", "--flight-bytes", "65536", "--flight-keep", "1"}
 	memory := func(bytes int, more ...string) []string {
 		return append([]string{"--max-memory", fmt.Sprint(bytes)}, more...)

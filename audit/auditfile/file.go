@@ -148,6 +148,7 @@ func (f *File) Write(_ context.Context, entries []audit.Entry) (written int, err
 		return 0, err
 	}
 	defer f.syncSoon()
+	defer f.forgetText()
 	for err == nil && written < len(entries) {
 		var n int
 		n, err = f.write(entries[written:])
@@ -184,6 +185,13 @@ func (f *File) write(entries []audit.Entry) (written int, err error) {
 		f.torn = text[n-1] != '\n'
 	}
 	return written, err
+}
+
+// forgetText lets go of memory that a long line has made large. The caller must hold f.mu.
+func (f *File) forgetText() {
+	if cap(f.text) > 2*maxWrite {
+		f.text = nil
+	}
 }
 
 // syncSoon has the file synchronized after a while. The caller must hold f.mu.

@@ -187,3 +187,14 @@ func TestCloseTellsThatSynchronizationHasFailed(t *testing.T) {
 		require.ErrorContains(t, f.Close(), "the disk is gone")
 	})
 }
+
+func TestLongLinesTakeNoMemoryLater(t *testing.T) {
+	f := onDisk(&disk{}, -1)
+	for _, size := range []int{1 << 10, 8 << 20, 1 << 10} {
+		n, err := f.Write(t.Context(), []audit.Entry{{Line: make([]byte, size)}})
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		require.LessOrEqual(t, cap(f.text), 2*maxWrite)
+	}
+	require.NoError(t, f.Close())
+}
