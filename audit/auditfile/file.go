@@ -10,8 +10,9 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
+	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/DeRuina/timberjack"
@@ -47,15 +48,18 @@ type File struct {
 	every time.Duration // see [Config.SyncEvery]
 	max   int64         // bytes of a file
 
-	mu     sync.Mutex // guards the rest
-	size   int64      // of the file
-	torn   bool       // the last write has ended within a line
-	text   []byte     // memory for what is written
-	ends   []int      // of the lines in text
-	timer  *time.Timer
-	armed  bool  // the timer runs: there are records that are not synchronized
-	failed error // of the last synchronization; the next write returns it
-	closed bool
+	syncFolder func(path string) error
+
+	mu      sync.Mutex // guards the rest
+	folders []string   // that have a new name and are not synchronized
+	size    int64      // of the file
+	torn    bool       // the last write has ended within a line
+	text    []byte     // memory for what is written
+	ends    []int      // of the lines in text
+	timer   *time.Timer
+	armed   bool  // the timer runs: there are records that are not synchronized
+	failed  error // of the last synchronization; the next write returns it
+	closed  bool
 }
 
 // A rotator is what a File needs of the library.
@@ -85,6 +89,7 @@ func New(c Config) (*File, error) {
 	if c.Name == "" {
 		c.Name = "file"
 	}
+	folders := foldersOf(c.Path)
 	logger := &timberjack.Logger{
 		Filename: c.Path, MaxSize: noMaxSize, MaxBackups: c.MaxFiles, MaxAge: c.MaxDays, FileMode: mode, Compression: "none",
 	}
@@ -101,6 +106,7 @@ func New(c Config) (*File, error) {
 	return &File{
 		name: c.Name, path: c.Path, logger: logger, every: cmp.Or(c.SyncEvery, time.Second),
 		max: int64(cmp.Or(c.MaxSize, defaultMaxSize)) << 20, size: info.Size(),
+		syncFolder: syncFolder, folders: folders,
 	}, nil
 }
 
@@ -218,13 +224,18 @@ func (f *File) sync() {
 	f.failed = f.syncNow()
 }
 
-// syncNow synchronizes the file, if its file system can do that.
+// syncNow synchronizes the file and its name, if its file system can do that. The caller must hold f.mu.
 func (f *File) syncNow() error {
-	err := f.logger.Sync()
-	if err == nil || errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
-		return nil
+	err := ignoreUnsupported(f.logger.Sync())
+	for err == nil && len(f.folders) > 0 {
+		if err = f.syncFolder(f.folders[0]); err == nil {
+			f.folders = f.folders[1:]
+		}
 	}
-	return fmt.Errorf("earlier records may not be on the disk: %w", err)
+	if err != nil {
+		return fmt.Errorf("earlier records may not be on the disk: %w", err)
+	}
+	return nil
 }
 
 // Rotate renames the file and begins a new one, for a program that gets a signal. If something else
@@ -240,6 +251,9 @@ func (f *File) Rotate() error {
 func (f *File) rotate() error {
 	err := f.syncNow() // nothing synchronizes a file that is closed
 	rotated := f.logger.Rotate()
+	if folder := filepath.Dir(f.path); !slices.Contains(f.folders, folder) {
+		f.folders = append(f.folders, folder) // the new file is synchronized together with its name
+	}
 	if rotated == nil {
 		f.size = 0
 	}
@@ -253,7 +267,7 @@ func (f *File) Close() error {
 	if f.timer != nil {
 		f.timer.Stop()
 	}
-	failed := f.failed
+	failed := errors.Join(f.failed, f.syncNow())
 	f.mu.Unlock()
-	return errors.Join(failed, f.syncNow(), f.logger.Close())
+	return errors.Join(failed, f.logger.Close())
 }

@@ -19,7 +19,16 @@ import (
 // A disk counts how often it is synchronized.
 type disk struct {
 	writes, syncs, rotations int
-	err                      error // of the next synchronization
+	err                      error    // of the next synchronization
+	folders                  []string // that were synchronized
+	folderErr                error    // of the next synchronization of a folder
+}
+
+func (d *disk) syncFolder(path string) error {
+	if d.folderErr == nil {
+		d.folders = append(d.folders, path)
+	}
+	return d.folderErr
 }
 
 func (d *disk) Write(p []byte) (int, error) {
@@ -40,7 +49,9 @@ func (d *disk) Rotate() error {
 func (d *disk) Close() error { return nil }
 
 // onDisk returns a file on a disk.
-func onDisk(d *disk, every time.Duration) *File { return &File{logger: d, every: every, max: 1 << 20} }
+func onDisk(d *disk, every time.Duration) *File {
+	return &File{path: "folder/file", logger: d, every: every, max: 1 << 20, syncFolder: d.syncFolder}
+}
 
 func TestRecordsAreSynchronizedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -197,4 +208,55 @@ func TestLongLinesTakeNoMemoryLater(t *testing.T) {
 		require.LessOrEqual(t, cap(f.text), 2*maxWrite)
 	}
 	require.NoError(t, f.Close())
+}
+
+// A machine that loses its power after a rotation does not lose the new file: its name is synchronized with its first records.
+func TestNamesOfNewFilesAreSynchronized(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{}
+		f := onDisk(d, time.Second)
+		writeAndWait := func() error {
+			_, err := f.Write(t.Context(), []audit.Entry{{Line: []byte("{}")}})
+			time.Sleep(time.Second)
+			synctest.Wait()
+			return err
+		}
+		require.NoError(t, writeAndWait())
+		require.Empty(t, d.folders, "no name is new")
+		require.NoError(t, f.Rotate())
+		require.NoError(t, writeAndWait())
+		require.Equal(t, []string{"folder"}, d.folders)
+		require.NoError(t, writeAndWait())
+		require.Len(t, d.folders, 1, "nothing is new since")
+
+		d.folderErr = errors.New("the disk is gone")
+		require.NoError(t, f.Rotate())
+		require.NoError(t, writeAndWait())
+		d.folderErr = nil
+		require.ErrorContains(t, writeAndWait(), "earlier records may not be on the disk: the disk is gone")
+		require.NoError(t, f.Rotate())
+		require.Len(t, d.folders, 2, "it was tried again")
+		require.NoError(t, f.Close())
+		require.Len(t, d.folders, 3, "the last name is not lost either")
+	})
+}
+
+// A new file may be in a folder that is new too, whose name is in the folder above.
+func TestNamesOfNewFoldersAreSynchronized(t *testing.T) {
+	dir := t.TempDir()
+	for _, want := range [][]string{
+		{filepath.Join(dir, "a", "b"), filepath.Join(dir, "a"), dir},
+		{filepath.Join(dir, "a", "b")}, // exists now
+	} {
+		f, err := New(Config{Path: filepath.Join(dir, "a", "b", "audit.jsonl"), SyncEvery: -1})
+		require.NoError(t, err)
+		var synced []string
+		f.syncFolder = func(path string) error {
+			synced = append(synced, path)
+			return syncFolder(path)
+		}
+		require.NoError(t, f.Close())
+		require.Equal(t, want, synced)
+	}
+	require.Error(t, syncFolder(filepath.Join(dir, "none")))
 }
