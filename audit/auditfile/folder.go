@@ -25,13 +25,16 @@ func foldersOf(path string) []string {
 	}
 }
 
-// syncFolder synchronizes the names in a folder. Windows cannot do that.
+// syncFolder synchronizes the names in a folder. That is not possible on Windows, nor if the server may only write there.
 func syncFolder(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
 	folder, err := os.Open(path)
-	if err != nil {
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return nil
+	case err != nil:
 		return err
 	}
 	return errors.Join(ignoreUnsupported(folder.Sync()), folder.Close())
