@@ -92,11 +92,11 @@ func (s *taskShare) oldestEnd(but *keptTask) *keptTask {
 func (s *taskShare) inTasks() int { return s.tasks }
 func (s *taskShare) inBytes() int { return s.bytes }
 
-// A room is what it took to make room for a task: the limits that were reached, and the ids of the
-// tasks that were given up.
+// A room is what it took to make room for a task: the limits that were reached, and the tasks that
+// were given up, as the ledger had them.
 type room struct {
 	reached []string
-	gone    []string
+	gone    []*store.TaskRecord
 }
 
 // enter adds a new task, or returns the error of the limit that has no room for it.
@@ -204,8 +204,8 @@ func (g *ledger) victim(share *taskShare, measure func(*taskShare) int, mine int
 	return victim
 }
 
-// forget removes a task and returns its id. The caller must hold g.mu.
-func (g *ledger) forget(k *keptTask) string {
+// forget removes a task and returns what the ledger had of it. The caller must hold g.mu.
+func (g *ledger) forget(k *keptTask) *store.TaskRecord {
 	delete(g.byID, k.rec.TaskID)
 	heap.Remove(&g.expiring, k.heap)
 	if k.ended != nil {
@@ -217,7 +217,7 @@ func (g *ledger) forget(k *keptTask) string {
 	if k.share.tasks--; k.share.tasks == 0 {
 		delete(g.callers, k.share.caller)
 	}
-	return k.rec.TaskID
+	return k.rec
 }
 
 // expire removes the tasks that have expired.

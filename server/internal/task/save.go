@@ -20,8 +20,8 @@ func (s *Service) saveLater(t *task, end func(*store.TaskRecord) error) error {
 	if err != nil {
 		return err
 	}
-	for _, id := range made.gone {
-		shared.unsaved.drop(id)
+	for _, gone := range made.gone {
+		shared.unsaved.drop(gone.TaskID)
 	}
 	shared.unsaved.add(t.id, lateEnd{end, t.work.LogAttrs()})
 	return nil

@@ -100,8 +100,9 @@ func (s *shared) Update(ctx context.Context, id string, change func(*store.TaskR
 			return nil, 0, err
 		}
 		if err := change(next); err != nil {
-			if errors.Is(err, errTaskOver) {
-				_, _ = s.note(next) // another replica has ended it
+			if errors.Is(err, errTaskOver) || errors.Is(err, errTakenOver) {
+				r, _ := s.note(next) // another replica has ended it, or runs it
+				made.add(r)
 			}
 			return nil, 0, err
 		}
@@ -133,13 +134,29 @@ func (s *shared) Update(ctx context.Context, id string, change func(*store.TaskR
 
 // discard deletes the records that the ledger has given up. One that cannot be deleted expires.
 func (s *shared) discard(ctx context.Context, r room) {
-	for _, id := range r.gone {
-		s.unsaved.drop(id)
-		err := s.values.Update(ctx, recordKey(id), func([]byte) ([]byte, time.Duration, error) { return nil, 0, nil })
-		if err != nil {
+	for _, gone := range r.gone {
+		late := s.unsaved.drop(gone.TaskID)
+		err := s.values.Update(ctx, recordKey(gone.TaskID), func(old []byte) ([]byte, time.Duration, error) {
+			if !mayDiscard(old, gone, late) {
+				return nil, 0, errKept
+			}
+			return nil, 0, nil
+		})
+		if err != nil && !errors.Is(err, errKept) {
 			return
 		}
 	}
+}
+
+// errKept says that a record is not deleted, although the ledger has given it up.
+var errKept = errors.New("server: the record of the task is kept")
+
+// mayDiscard reports whether a stored record may be deleted which the ledger has given up as gone: the ledger may not know
+// that another replica runs the task. late says that the end of the task has waited for the store, which then has the task
+// as if it ran.
+func mayDiscard(raw []byte, gone *store.TaskRecord, late bool) bool {
+	rec, err := decodeRecord(raw)
+	return err == nil && !takenOver(rec, gone.Runs, gone.Replica) && (late || rec.Status.Terminal())
 }
 
 // note brings the ledger up to date with a record that this replica may have created.

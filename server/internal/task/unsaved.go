@@ -30,10 +30,13 @@ func (u *unsaved) add(id string, end lateEnd) {
 	}
 }
 
-func (u *unsaved) drop(id string) {
+// drop forgets the end of a task, and reports whether there was one.
+func (u *unsaved) drop(id string) (had bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	_, had = u.ends[id]
 	delete(u.ends, id)
+	return had
 }
 
 // all returns a copy of the ends.
