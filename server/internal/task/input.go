@@ -1,6 +1,7 @@
 package task
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -131,7 +132,8 @@ func (t *task) open(key string, q mcp.InputRequest) error {
 }
 
 // deliver passes an answer to its waiter. One that is malformed, or for whose value there is no room, is asked for again:
-// another replica has accepted it, because it cannot check answers.
+// another replica has accepted it, because it cannot check answers. Meanwhile the question may have been asked again and have
+// another answer, which stays.
 func (t *task) deliver(key string, answer jsontext.Value) {
 	w := t.waiter(key)
 	if w == nil {
@@ -139,13 +141,20 @@ func (t *task) deliver(key string, answer jsontext.Value) {
 	}
 	if err := t.give(w, key, answer); err != nil {
 		_, _ = t.change(func(rec *store.TaskRecord) error {
-			if t.waiter(key) == w {
+			if now, answered := rec.InputResponses[key]; answered && sameAnswer(now, answer) && t.waiter(key) == w {
 				askClient(rec, key, w.InputRequest)
 				rec.StatusMessage = taskText(notAccepted(key, err))
 			}
 			return nil
 		})
 	}
+}
+
+// sameAnswer reports whether two answers are the same JSON, in whatever form a store has written them; numbers are compared as
+// float64. Answers that it cannot compare count as the same, so that the question is asked again.
+func sameAnswer(a, b jsontext.Value) bool {
+	a, b = a.Clone(), b.Clone()
+	return a.Canonicalize() != nil || b.Canonicalize() != nil || bytes.Equal(a, b)
 }
 
 // give passes a valid answer to its waiter, unless it has one. It judges one answer at a time: each change of the record brings those

@@ -151,9 +151,9 @@ func (s *shared) discard(ctx context.Context, r room) {
 // errKept says that a record is not deleted, although the ledger has given it up.
 var errKept = errors.New("server: the record of the task is kept")
 
-// mayDiscard reports whether a stored record may be deleted which the ledger has given up as gone: the ledger may not know
-// that another replica runs the task. late says that the end of the task has waited for the store, which then has the task
-// as if it ran.
+// mayDiscard reports whether the stored record of a task that the ledger has given up may be deleted. gone is what the ledger
+// knew: another replica may run the task by now. late says that the end of the task was not stored yet, so that the stored
+// record looks as if the task ran.
 func mayDiscard(raw []byte, gone *store.TaskRecord, late bool) bool {
 	rec, err := decodeRecord(raw)
 	return err == nil && !takenOver(rec, gone.Runs, gone.Replica) && (late || rec.Status.Terminal())
