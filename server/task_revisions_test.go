@@ -98,3 +98,21 @@ func TestLateJudgementKeepsTheNextAnswer(t *testing.T) {
 		require.Equal(t, `{"name":"Ada"}`, result.Text())
 	})
 }
+
+// What telemetry says of a task does not go back when its server hears of an earlier change late.
+func TestStatusOfATaskDoesNotGoBack(t *testing.T) {
+	inRepeatingStore(t, func(t *testing.T, srv *server.Server, s *repeatingStore, task *servertest.Task, _ chan<- struct{}) {
+		status := func() string {
+			tasks := requestsPage(t, srv).Tasks
+			require.Len(t, tasks, 1)
+			return tasks[0].Status
+		}
+		require.Equal(t, "input_required", status())
+		asked := s.history[len(s.history)-1]
+		require.Equal(t, mcp.TaskInputRequired, asked.Status)
+		s.answer(t, task.Created.TaskID, "name", accept("name", "Ada"))
+		require.Equal(t, "working", status())
+		s.changed(asked)
+		require.Equal(t, "working", status())
+	})
+}

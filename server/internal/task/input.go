@@ -251,15 +251,15 @@ func (t *task) judge(w *waiter, answer jsontext.Value, keep bool) (err error) {
 // errUnjudged says that the check has panicked.
 var errUnjudged = errors.New("it could not be checked")
 
-// changed is called with the new record after each change.
+// changed is called with the new record after each change, in any order.
 func (t *task) changed(rec *store.TaskRecord) {
 	if t.takenOver(rec) {
 		t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseReplicaLost})
 		return
 	}
 	t.mu.Lock()
-	if !t.seen.Terminal() {
-		t.seen = rec.Status
+	if rec.Revision >= t.revision && !t.seen.Terminal() {
+		t.seen, t.revision = rec.Status, rec.Revision
 		t.work.SetStatus(rec.Status)
 	}
 	t.mu.Unlock()

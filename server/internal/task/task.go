@@ -38,12 +38,13 @@ type task struct {
 	limit     string      // the limit that sets the TTL, or ""
 	timer     *time.Timer // fires at the end of the TTL
 
-	mu      sync.Mutex // guards the rest
-	seen    mcp.TaskStatus
-	waiting map[string]*waiter // questions without an answer
-	asked   map[string]int     // how often the handler has used each key
-	taken   []string           // keys of delivered answers that are still in the record
-	said    saying
+	mu       sync.Mutex // guards the rest
+	seen     mcp.TaskStatus
+	revision int64              // of the record that had the status seen
+	waiting  map[string]*waiter // questions without an answer
+	asked    map[string]int     // how often the handler has used each key
+	taken    []string           // keys of delivered answers that are still in the record
+	said     saying
 }
 
 // saying limits the rate of messages.
@@ -62,7 +63,7 @@ const messagePause = time.Second
 func newTask(r *records, req *middleware.Request, core *session.Request, work *session.Detached, rec *store.TaskRecord, limit string) *task {
 	return &task{
 		records: r, request: req, core: core, id: rec.TaskID, run: rec.Runs, replica: rec.Replica, work: work, limit: limit,
-		seen: rec.Status, waiting: map[string]*waiter{}, asked: map[string]int{},
+		seen: rec.Status, revision: rec.Revision, waiting: map[string]*waiter{}, asked: map[string]int{},
 	}
 }
 
