@@ -35,8 +35,8 @@ type access struct {
 }
 
 // openAccess reads the files that the configuration names. token is the credential of the program on
-// standard input and output.
-func openAccess(cfg *Config, token string) (a *access, err error) {
+// standard input and output. checkOnly is for a process that serves nothing: it keeps no record.
+func openAccess(cfg *Config, token string, checkOnly bool) (a *access, err error) {
 	a = &access{limitReached: func(string) {}, policyChanged: func() {}, closeTime: cfg.FlushTimeout}
 	if a.adminToken, err = newAdminToken(cfg.AdminTokenFile); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func openAccess(cfg *Config, token string) (a *access, err error) {
 	if a.authenticator, err = newAuthenticator(cfg, a.resource, token); err != nil {
 		return nil, errors.Join(err, a.close(context.Background()))
 	}
-	if a.audit, err = newAudit(cfg.Audit); err != nil {
+	if a.audit, err = newAudit(cfg.Audit, checkOnly); err != nil {
 		return nil, errors.Join(err, a.close(context.Background()))
 	}
 	return a, nil

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,8 +23,9 @@ type AuditConfig struct {
 	Strict bool
 }
 
-// newAudit returns the log of the configuration, or nil if there is none.
-func newAudit(cfg AuditConfig) (*audit.Log, error) {
+// newAudit returns the log of the configuration, or nil if there is none. checkOnly is for a process that serves nothing: it
+// checks the configuration and returns a log that keeps no records.
+func newAudit(cfg AuditConfig, checkOnly bool) (*audit.Log, error) {
 	if cfg.File == "" {
 		return nil, nil
 	}
@@ -35,7 +37,15 @@ func newAudit(cfg AuditConfig) (*audit.Log, error) {
 		}
 		c.Key = key
 	}
-	file, err := auditfile.New(auditfile.Config{Path: cfg.File, MaxSize: cfg.MaxSize, MaxFiles: cfg.MaxFiles})
+	at := auditfile.Config{Path: cfg.File, MaxSize: cfg.MaxSize, MaxFiles: cfg.MaxFiles}
+	if checkOnly {
+		if err := auditfile.Check(at); err != nil {
+			return nil, fmt.Errorf("service: %w", err)
+		}
+		// Without a key there is no chain, and the log has no head that "vitrine audit verify" would look for.
+		return audit.New(audit.Config{Sinks: []audit.Sink{noRecords{}}})
+	}
+	file, err := auditfile.New(at)
 	if err != nil {
 		return nil, fmt.Errorf("service: %w", err)
 	}
@@ -46,3 +56,17 @@ func newAudit(cfg AuditConfig) (*audit.Log, error) {
 	}
 	return log, nil
 }
+
+// noRecords is a sink that keeps nothing.
+type noRecords struct{}
+
+// Name implements [audit.Sink].
+func (noRecords) Name() string { return "none" }
+
+// Write implements [audit.Sink].
+func (noRecords) Write(_ context.Context, entries []audit.Entry) (int, error) {
+	return len(entries), nil
+}
+
+// Close implements [audit.Sink].
+func (noRecords) Close() error { return nil }

@@ -61,7 +61,7 @@ func TestFlushTimeoutBoundsTelemetryAndAudit(t *testing.T) {
 		t.Run(c.title, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cfg := DefaultConfig()
-				a, err := openAccess(&cfg, "")
+				a, err := openAccess(&cfg, "", false)
 				require.NoError(t, err)
 				p := &process{srv: server.New("x", "1"), cfg: cfg, access: a}
 				if c.endpointHangs {

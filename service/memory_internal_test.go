@@ -168,7 +168,7 @@ func TestMemoryIsReserved(t *testing.T) {
 			o := newOptions([]Option{WithArgs(tt.args)})
 			cfg, _, err := o.load(mcp.Implementation{Name: "reserved", Version: "1"})
 			require.NoError(t, err)
-			a, err := openAccess(&cfg, "")
+			a, err := openAccess(&cfg, "", false)
 			require.NoError(t, err)
 			defer a.closeInTime()
 			e := &Env{Info: mcp.Implementation{Name: "reserved", Version: "1"}, configured: cfg, access: a}

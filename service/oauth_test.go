@@ -68,19 +68,14 @@ func TestOptionalOAuthServesCallersWithoutAToken(t *testing.T) {
 
 func TestCheckConfigAsksTheIssuer(t *testing.T) {
 	i := newIssuer(t)
-	check := func(args ...string) (string, error) {
-		out := &syncBuffer{}
-		err := service.Run(t.Context(), whoServer(), append(quiet(append(args, "--check-config")...), service.WithStdout(out))...)
-		return out.String(), err
-	}
-	out, err := check(i.settings()...)
+	out, err := check(t, i.settings()...)
 	require.NoError(t, err)
 	require.Equal(t, "ok: the settings, and the files that they name\nok: the metadata and the keys of the issuers\n", out)
-	out, err = check()
+	out, err = check(t)
 	require.NoError(t, err)
 	require.Equal(t, "ok: the settings, and the files that they name\n", out)
 
-	_, err = check("--oauth-issuer="+i.URL+"/other", "--oauth-resource="+resource)
+	_, err = check(t, "--oauth-issuer="+i.URL+"/other", "--oauth-resource="+resource)
 	require.ErrorContains(t, err, "issuer "+i.URL+"/other")
 	for want, args := range map[string][]string{
 		"set --oauth-issuer":                           {"--oauth-resource=" + resource},
@@ -88,7 +83,7 @@ func TestCheckConfigAsksTheIssuer(t *testing.T) {
 		"http is accepted only for a loopback address": {"--oauth-issuer=http://login.example.com", "--oauth-resource=" + resource},
 		"the secret for introspection":                 append(i.settings(), "--oauth-introspection-client=me"),
 	} {
-		_, err := check(args...)
+		_, err := check(t, args...)
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
@@ -49,6 +48,9 @@ func Run(ctx context.Context, srv *server.Server, opts ...Option) error {
 // slog's default logger writes as configured, and [Env.NewServer] makes a server with the
 // operator's limits.
 //
+// With --check-config RunFunc calls build, too, and then stops the server without having started it: what build does, a
+// check does. It should leave to start hooks what others notice.
+//
 // info describes the server when build is not called: for --help, --version, --healthcheck, and an
 // invalid configuration.
 //
@@ -74,7 +76,7 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 	handler := newLogHandler(o.stderr, &cfg, &switches.level)
 	restore := setDefaultLogger(handler)
 	defer restore()
-	if env.access, err = openAccess(&cfg, o.getenv(o.env.name(stdioTokenName))); err != nil {
+	if env.access, err = openAccess(&cfg, o.getenv(o.env.name(stdioTokenName)), o.checkOnly); err != nil {
 		return err
 	}
 	signals := watchSignals(ctx)
@@ -95,7 +97,7 @@ func RunFunc(ctx context.Context, info mcp.Implementation, build func(context.Co
 		return errors.Join(err, srv.Shutdown(ctx))
 	}
 	p.own = env.own
-	if err := useStore(ctx, &cfg, srv, slog.Default()); err != nil {
+	if err := o.useStore(ctx, &cfg, srv); err != nil {
 		return errors.Join(err, srv.Shutdown(ctx))
 	}
 	env.access.limitReached = p.limitReached

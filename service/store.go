@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/store"
 	"github.com/vitrine-mcp/vitrine/store/redisstore"
 )
 
@@ -19,8 +20,9 @@ import (
 const storeCheck = 2 * time.Second
 
 // useStore connects a server with its replicas, if a store is configured. A store that cannot be reached
-// is none of the server's faults: calls need none. One that may lose what it has taken is an error.
-func useStore(ctx context.Context, cfg *Config, srv *server.Server, logger *slog.Logger) error {
+// is none of the server's faults: calls need none. One that may lose what it has taken is an error. A check of the configuration
+// connects the server with no replica: they would tell their clients that the lists have changed.
+func (o *options) useStore(ctx context.Context, cfg *Config, srv *server.Server) error {
 	text := cfg.Store
 	if text == "" {
 		return nil
@@ -35,9 +37,13 @@ func useStore(ctx context.Context, cfg *Config, srv *server.Server, logger *slog
 	case errors.Is(err, redisstore.ErrEvicts):
 		return errors.Join(fmt.Errorf("service: the store: %w", err), shared.Close())
 	case err != nil:
-		logger.WarnContext(ctx, "store.unreachable", "store", text, "error", err)
+		slog.WarnContext(ctx, "store.unreachable", "store", text, "error", err)
 	}
-	if err := srv.SetStore(shared.Store()); err != nil {
+	used := shared.Store()
+	if o.checkOnly {
+		used = new(store.Memory).Store()
+	}
+	if err := srv.SetStore(used); err != nil {
 		return errors.Join(fmt.Errorf("service: %w", err), shared.Close())
 	}
 	if cfg.StoreReadiness {

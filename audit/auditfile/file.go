@@ -77,14 +77,8 @@ var (
 // New returns a sink. It makes the file if it does not exist, and returns an error if it cannot be
 // written to.
 func New(c Config) (*File, error) {
-	if c.Path == "" {
-		return nil, errors.New("auditfile: there is no path")
-	}
-	if c.MaxSize < 0 || c.MaxFiles < 0 || c.MaxDays < 0 {
-		return nil, errors.New("auditfile: sizes, numbers and days must not be negative")
-	}
-	if err := checkFile(c.Path); err != nil {
-		return nil, fmt.Errorf("auditfile: %w", err)
+	if err := c.check(); err != nil {
+		return nil, err
 	}
 	if c.Name == "" {
 		c.Name = "file"
@@ -119,25 +113,6 @@ const noMaxSize = math.MaxInt32
 
 // mode is the mode of the files. Only their owner may read what callers have done.
 const mode os.FileMode = 0o600
-
-// checkFile returns an error for a file that exists and cannot be written to. The library would rename
-// it and begin a new one, also a folder.
-func checkFile(path string) error {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no regular file, so that it cannot be rotated", path)
-	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, mode)
-	if err != nil {
-		return err
-	}
-	return file.Close()
-}
 
 // Name implements [audit.Sink].
 func (f *File) Name() string { return f.name }

@@ -210,6 +210,38 @@ func TestOldFilesAreDeleted(t *testing.T) {
 	require.LessOrEqual(t, len(names), 4)
 }
 
+// A check changes nothing, whether the file exists, or its folder does not.
+func TestCheckChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit.jsonl")
+	record(t, Config{Path: path}, 3, nil)
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, c := range []Config{{Path: path}, {Path: filepath.Join(dir, "new.jsonl")}, {Path: filepath.Join(dir, "new", "folder", "audit.jsonl")}} {
+		require.NoError(t, Check(c), c.Path)
+	}
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	names, err := Files(path)
+	require.NoError(t, err)
+	require.Equal(t, []string{path}, names)
+	require.NoDirExists(t, filepath.Join(dir, "new"))
+	require.NoFileExists(t, filepath.Join(dir, "new.jsonl"))
+}
+
+// The files are beside each other, so their folder must be writable, also if the file exists.
+func TestCheckLooksAtTheFolder(t *testing.T) {
+	if os.Geteuid() <= 0 {
+		t.Skip("root may write anywhere, and Windows does not say")
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o500))
+	for _, path := range []string{filepath.Join(dir, "audit.jsonl"), filepath.Join(dir, "new", "audit.jsonl")} {
+		require.ErrorContains(t, Check(Config{Path: path}), dir)
+	}
+}
+
 func TestBadConfigurations(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -217,6 +249,7 @@ func TestBadConfigurations(t *testing.T) {
 	for name, c := range map[string]Config{
 		"no path": {}, "a folder": {Path: dir}, "below a file": {Path: filepath.Join(file, "x")}, "negative": {Path: file, MaxDays: -1},
 	} {
+		require.Error(t, Check(c), name)
 		_, err := New(c)
 		require.Error(t, err, name)
 	}
