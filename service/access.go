@@ -25,6 +25,7 @@ type access struct {
 	certificates  *reload.Files[keyPair]
 	resource      *oauth.ResourceServer
 	authenticator auth.Authenticator
+	operators     auth.Authenticator // lets those callers in that may use the admin listener
 	policy        *policy.Policy
 	audit         *audit.Log
 	limitReached  func(limit string) // set when there is a server, as is policyChanged
@@ -50,7 +51,12 @@ func openAccess(cfg *Config, token string, checkOnly bool) (a *access, err error
 	if a.resource, err = newResourceServer(cfg, token); err != nil {
 		return nil, err
 	}
-	if a.authenticator, err = newAuthenticator(cfg, a.resource, token); err != nil {
+	sources, err := cfg.authenticators(a.resource)
+	if err != nil {
+		return nil, errors.Join(err, a.close(context.Background()))
+	}
+	a.authenticator = newAuthenticator(cfg, sources, a.resource, token)
+	if a.operators, err = newOperators(cfg.AdminSubjects, sources); err != nil {
 		return nil, errors.Join(err, a.close(context.Background()))
 	}
 	if a.audit, err = newAudit(cfg.Audit, checkOnly); err != nil {

@@ -29,7 +29,9 @@ type Config struct {
 	// only pages for requests from other machines. The file is read again when it changes.
 	AdminTokenFile string
 	// AdminSubjects are callers, as Auth tells them apart, that may use all pages of the admin
-	// listener, as with a token of AdminTokenFile.
+	// listener, as with a token of AdminTokenFile. Each is a subject, or source#subject: the source is an
+	// issuer of OAuth, "certificates" or "tokens". If there are several sources, it must name one, because
+	// each may give the same name to another caller. The header of a proxy does not count there.
 	AdminSubjects []string
 	// AdminActions lets operators act with POST /debug/actions/: end requests, sessions and streams,
 	// drain, set the level of the log, and turn on profiles. It needs AdminTokenFile or AdminSubjects.

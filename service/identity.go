@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/auth/local"
@@ -32,13 +31,14 @@ type AuthConfig struct {
 	Optional bool
 }
 
-// authenticators returns the authenticators of the configuration, in their order.
-func (c *Config) authenticators() (all []auth.Authenticator, err error) {
+// authenticators returns the authenticators of the configuration, in their order. rs is the resource server of OAuth, or nil.
+func (c *Config) authenticators(rs *oauth.ResourceServer) (all []identitySource, err error) {
 	if c.Auth.ClientCert != "" {
 		if c.TLS.ClientCA == "" {
 			return nil, errors.New("service: client certificates say who calls, and --" + flagTLSClientCA + " does not say which are good")
 		}
-		all = append(all, &local.Certificates{Subject: c.Auth.ClientCert, Scopes: c.Auth.ClientCertScopes})
+		certificates := &local.Certificates{Subject: c.Auth.ClientCert, Scopes: c.Auth.ClientCertScopes}
+		all = append(all, identitySource{Authenticator: certificates, names: []string{sourceCertificates}})
 	}
 	if c.Auth.ProxyHeader != "" {
 		proxies, err := forwarded.Parse(c.TrustedProxies)
@@ -51,42 +51,39 @@ func (c *Config) authenticators() (all []auth.Authenticator, err error) {
 		if err := h.Check(); err != nil {
 			return nil, fmt.Errorf("service: %w (--%s names the networks)", err, flagTrustedProxies)
 		}
-		all = append(all, h)
+		all = append(all, identitySource{Authenticator: h})
 	}
 	if c.Auth.TokensFile != "" {
 		tokens, err := local.LoadTokens(c.Auth.TokensFile)
 		if err != nil {
 			return nil, fmt.Errorf("service: %w", err)
 		}
-		all = append(all, tokens)
+		all = append(all, identitySource{Authenticator: tokens, names: []string{sourceTokens}})
+	}
+	if rs != nil {
+		all = append(all, identitySource{Authenticator: rs, names: c.OAuth.Issuers, issuers: true})
 	}
 	return all, nil
 }
 
-// newAuthenticator returns what the configuration says of callers, or nil if it says nothing. rs is the
-// resource server of OAuth, or nil, and token the credential of the program on standard input and
-// output.
-func newAuthenticator(c *Config, rs *oauth.ResourceServer, token string) (auth.Authenticator, error) {
-	all, err := c.authenticators()
-	if rs != nil {
-		all = append(all, rs)
+// newAuthenticator returns what tells callers apart, given the authenticators of the configuration, or nil if there are none. rs
+// is the resource server of OAuth, or nil, and token the credential of the program on standard input and output.
+func newAuthenticator(c *Config, sources []identitySource, rs *oauth.ResourceServer, token string) auth.Authenticator {
+	if len(sources) == 0 {
+		return nil
 	}
-	switch {
-	case err != nil:
-		return nil, err
-	case len(all) == 0 && len(c.AdminSubjects) > 0:
-		return nil, errors.New("service: the admin listener is for some subjects, and nothing says who calls")
-	case len(all) == 0:
-		return nil, nil
+	var all []auth.Authenticator
+	for _, s := range sources {
+		all = append(all, s.Authenticator)
 	}
 	if c.Auth.Optional && rs == nil { // a resource server lets callers without a token in itself
 		all = append(all, auth.AuthenticatorFunc(anonymous))
 	}
 	found := identity{auth.FirstOf(all...), token}
 	if rs != nil {
-		return oauthIdentity{found, rs}, nil
+		return oauthIdentity{found, rs}
 	}
-	return found, nil
+	return found
 }
 
 // anonymous lets callers without credentials in. A caller with credentials that nobody recognizes is
@@ -136,18 +133,3 @@ func (i oauthIdentity) Challenge(status int, scopes []string) string {
 
 // Stats implements [auth.Reporter].
 func (i oauthIdentity) Stats() auth.Stats { return i.resource.Stats() }
-
-// operates returns the caller of the admin listener if it is one of the subjects that may use it, else
-// nil.
-func (p *process) operates(r *http.Request) *operator {
-	if len(p.cfg.AdminSubjects) == 0 || p.access.authenticator == nil {
-		return nil
-	}
-	who, err := p.access.authenticator.Authenticate(r.Context(), &auth.Caller{
-		Transport: "http", Header: r.Header, RemoteAddr: r.RemoteAddr, PeerAddr: r.RemoteAddr, TLS: r.TLS,
-	})
-	if err != nil || who == nil || !slices.Contains(p.cfg.AdminSubjects, who.Subject) {
-		return nil
-	}
-	return &operator{principal: who}
-}

@@ -82,7 +82,7 @@ func ownSettings(env envPrefix) []setting {
 			func(c *Config) flag.Value { return countValue(&c.MutexProfileFraction) }},
 		{groupListeners, flagBlockProfile, "`number` of nanoseconds of waiting for each event in /debug/pprof/block; 0 is off",
 			func(c *Config) flag.Value { return countValue(&c.BlockProfileRate) }},
-		{groupListeners, flagAdminSubjects, "`subjects` of callers that may use all pages of the admin listener with their credentials, with commas",
+		{groupListeners, flagAdminSubjects, "`subjects` of callers that may use all pages of the admin listener with their credentials, with commas. Each is a subject, or source#subject with an issuer of OAuth, certificates or tokens as its source; with several sources it must name one. The header of a proxy does not count there",
 			func(c *Config) flag.Value { return listValue(&c.AdminSubjects, anything) }},
 		{groupListeners, "eras", "`eras` of the protocol that are served, with commas: modern (2026-07-28 and later), legacy (2024-11-05 to 2025-11-25); both without it",
 			func(c *Config) flag.Value { return erasValue(&c.Eras) }},
