@@ -137,3 +137,8 @@ func TestUnitMemory(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, server.Limits{MaxMemory: hard << 20 * 3 / 4}.Check(), "there is room for the least limits")
 }
+
+// An operator may drain a server, whose process then ends without an error: systemd starts it again, also then.
+func TestSystemdStartsAServerAgainThatWasDrained(t *testing.T) {
+	require.Equal(t, "always", readUnit(t).options["Restart"])
+}
