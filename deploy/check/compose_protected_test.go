@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -92,6 +94,30 @@ func TestComposeProfileAgreesWithTheRealm(t *testing.T) {
 	}
 }
 
+// The record is in memory. Its files fit into the volume, and the volume and the server into the memory of the container, of
+// which a quarter of what the volume leaves is for the kernel. A file is kept beside the current one and the older ones while
+// the oldest is deleted, and each may become half a MiB larger than its size.
+func TestComposeProfileHasRoomForTheAudit(t *testing.T) {
+	project := composedWith(t, protectedProfile)
+	protected := project.Services[protectedProfile]
+	env := composeEnv(protected)
+	number := func(name string) int {
+		t.Helper()
+		n, err := strconv.Atoi(env[name])
+		require.NoError(t, err, name)
+		require.Positive(t, n, name)
+		return n
+	}
+	found := regexp.MustCompile(`size=(\d+)m`).FindStringSubmatch(project.Volumes["audit"].DriverOpts["o"])
+	require.NotNil(t, found)
+	volume, err := strconv.Atoi(found[1])
+	require.NoError(t, err)
+	files := number("VITRINE_AUDIT_MAX_FILES") + 2
+	require.LessOrEqual(t, files*number("VITRINE_AUDIT_MAX_SIZE")+files/2+1, volume)
+	require.LessOrEqual(t, number("VITRINE_MAX_MEMORY"), (int(protected.MemLimit)-volume<<20)*3/4)
+	require.NoError(t, server.Limits{MaxMemory: number("VITRINE_MAX_MEMORY")}.Check())
+}
+
 // The real server starts with the environment, the rules and the folders of the profile, and refuses
 // a call without a token, without having asked Keycloak.
 func TestComposeProfileServes(t *testing.T) {
@@ -103,7 +129,6 @@ func TestComposeProfileServes(t *testing.T) {
 	require.Contains(t, project.Volumes["audit"].DriverOpts["o"], "uid=65532", "the image's user writes it")
 	mounted(t, protected, env["VITRINE_ROOT"])
 	env["VITRINE_ADMIN_TOKEN_FILE"] = project.Secrets[protected.Secrets[0].Source].File
-	require.NoError(t, server.Limits{MaxMemory: int(protected.MemLimit) * 3 / 4}.Check())
 	known := demonstrationEnvironment(t)
 	var c corev1.Container
 	for name, value := range env {
