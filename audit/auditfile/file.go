@@ -24,7 +24,7 @@ import (
 type Config struct {
 	// Name is the name of the sink (default "file").
 	Name string
-	// Path is the file. Older files are beside it: for audit.jsonl they are called
+	// Path is the file, of one process: on Unix an empty file beside it, with .lock after its name, is locked while it is open. Older files are beside it: for audit.jsonl they are called
 	// audit-<time>-size.jsonl. Folders that do not exist are made.
 	Path string
 	// MaxSize is how large the file becomes before it is rotated, in MiB (default 100).
@@ -44,6 +44,7 @@ type Config struct {
 type File struct {
 	name, path string
 	logger     rotator
+	lock       *os.File // see [lockFile]; nil where there are no locks
 
 	every time.Duration // see [Config.SyncEvery]
 	max   int64         // bytes of a file
@@ -75,7 +76,7 @@ var (
 )
 
 // New returns a sink. It makes the file if it does not exist, and returns an error if it cannot be
-// written to.
+// written to, or if another process, or another File, has it open.
 func New(c Config) (*File, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -93,12 +94,16 @@ func New(c Config) (*File, error) {
 	if _, err := logger.Write(nil); err != nil {
 		return nil, errors.Join(fmt.Errorf("auditfile: %w", err), logger.Close())
 	}
-	info, err := os.Stat(c.Path)
+	lock, err := lockFile(c.Path) // its folder is there now
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("auditfile: %w", err), logger.Close())
 	}
+	info, err := os.Stat(c.Path)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("auditfile: %w", err), logger.Close(), unlock(lock))
+	}
 	return &File{
-		name: c.Name, path: c.Path, logger: logger, every: cmp.Or(c.SyncEvery, time.Second),
+		name: c.Name, path: c.Path, logger: logger, lock: lock, every: cmp.Or(c.SyncEvery, time.Second),
 		max: int64(cmp.Or(c.MaxSize, defaultMaxSize)) << 20, size: info.Size(),
 		syncFolder: syncFolder, folders: folders,
 	}, nil
@@ -244,5 +249,16 @@ func (f *File) Close() error {
 	}
 	failed := errors.Join(f.failed, f.syncNow())
 	f.mu.Unlock()
-	return errors.Join(failed, f.logger.Close())
+	return errors.Join(failed, f.logger.Close(), unlock(f.lock))
+}
+
+// unlock ends a lock of [lockFile]. Nobody asks for it twice, except a program that closes its File again.
+func unlock(lock *os.File) error {
+	if lock == nil {
+		return nil
+	}
+	if err := lock.Close(); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
 }

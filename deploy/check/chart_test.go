@@ -115,6 +115,20 @@ func TestWrongValuesAreRefused(t *testing.T) {
 	}
 }
 
+// One claim for the record has one writer: the old pod ends before the new one starts, which could not open the file. All
+// others are replaced without a gap.
+func TestTheOnlyWriterOfAClaimEndsBeforeTheNext(t *testing.T) {
+	for volume, want := range map[string]string{"persistentVolumeClaim": "type: Recreate", "ephemeral": "type: RollingUpdate"} {
+		texts, err := loaded(t).render(Values{"replicaCount": 1, "audit": Values{"enabled": true, "volume": Values{volume: Values{"claimName": "audit"}}}})
+		require.NoError(t, err)
+		all := ""
+		for _, text := range texts {
+			all += text
+		}
+		require.Contains(t, all, want)
+	}
+}
+
 // The rendered notes have the command that makes the Secret.
 func TestNotesHaveTheCommandForTheSecret(t *testing.T) {
 	texts, err := loaded(t).render(nil)

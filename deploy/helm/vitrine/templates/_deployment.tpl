@@ -21,10 +21,14 @@ spec:
       {{- include "vitrine.selector" . | nindent 6 }}
       app.kubernetes.io/component: {{ $.component }}
   strategy:
+    {{- if and .Values.audit.enabled (hasKey .Values.audit.volume "persistentVolumeClaim") }}
+    type: Recreate {{- /* a new pod cannot open the file of the audit while the old one writes to it */}}
+    {{- else }}
     type: RollingUpdate
     rollingUpdate:
       maxSurge: 1
       maxUnavailable: 0
+    {{- end }}
   template:
     metadata:
       labels:
