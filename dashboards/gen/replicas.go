@@ -2,22 +2,38 @@ package main
 
 import "github.com/vitrine-mcp/vitrine/telemetry"
 
-// replicas returns the alerts about replicas and the store that they share.
+// replicas returns the alerts about replicas and the store that they share, and what these alerts need.
 func replicas(c *config, s source) []rule {
-	return []rule{down(c, s), replicaDown(c, s), storeAway(c, s), storeRefuses(c, s), storeFailing(c, s), storeEvicts(c, s), tasksLost(c, s), tasksUnstored(c, s), streamsFenced(c, s)}
+	return []rule{known(s), down(c, s), replicaDown(c, s), storeAway(c, s), storeRefuses(c, s), storeFailing(c, s), storeEvicts(c, s), tasksLost(c, s), tasksUnstored(c, s), streamsFenced(c, s)}
 }
 
-// scraped are the servers that Prometheus wants to scrape and has scraped within a day: 1, or 0 for one that does not
-// answer. Targets that are no servers of ours, and servers that are no targets any more, are not among them.
-func scraped(s source) string {
-	return s.plain("up") + " and on (namespace, job, instance) last_over_time(" + s.of(telemetry.MetricBuildInfo) + "[1d])"
+// recordKnown has a series for each namespace and job of which a server can be scraped, or could be before an outage
+// that still goes on. The new targets of an orchestrator may never have been scraped, so servers do not tell this.
+const recordKnown = "vitrine:service:known"
+
+// byJob aggregates by service.
+const byJob = "max by (namespace, job) "
+
+// lately are the services that were known within a day. While their targets cannot be scraped they stay known.
+func lately(s source) string {
+	return byJob + "(last_over_time(" + s.recorded(recordKnown) + "[1d]))"
+}
+
+// unscraped are the services with a target that cannot be scraped. A service that is not wanted any more has no targets.
+func unscraped(s source) string {
+	return "and on (namespace, job) " + s.plain("up") + " == 0"
+}
+
+// known records the services that are known, so that an alert about an outage does not end before the outage.
+func known(s source) rule {
+	return rule{Record: recordKnown, Expr: byJob + "(" + s.of(telemetry.MetricBuildInfo) + ")\n  or " + lately(s) + " " + unscraped(s)}
 }
 
 // down alerts on a service of which no server can be scraped.
 func down(c *config, s source) rule {
 	return rule{
 		Alert: "VitrineDown",
-		Expr:  "max by (namespace, job) (" + scraped(s) + ") == 0",
+		Expr:  lately(s) + "\n  unless on (namespace, job) " + s.of(telemetry.MetricBuildInfo) + "\n  " + unscraped(s),
 		For:   "1m", Labels: map[string]string{"severity": page},
 		Annotations: c.annotations("18-a-replica-was-lost",
 			"No server of {{ $labels.job }} can be scraped",
@@ -25,17 +41,17 @@ func down(c *config, s source) rule {
 	}
 }
 
-// replicaDown alerts on servers that cannot be scraped while others can. One that was stopped for good is no target any
-// more, or should not be.
+// replicaDown alerts on targets that cannot be scraped while servers of their service can. A server that was stopped for
+// good is no target any more, or should not be. A new one has some minutes to start.
 func replicaDown(c *config, s source) rule {
 	return rule{
 		Alert: "VitrineReplicaDown",
-		Expr: "max by (namespace, job, instance) (" + scraped(s) + ") == 0\n" +
-			"  and on (namespace, job) max by (namespace, job) (" + scraped(s) + ") == 1",
-		For: "2m", Labels: map[string]string{"severity": ticket},
+		Expr: "max by (namespace, job, instance) (" + s.plain("up") + ") == 0\n" +
+			"  and on (namespace, job) " + s.of(telemetry.MetricBuildInfo),
+		For: "5m", Labels: map[string]string{"severity": ticket},
 		Annotations: c.annotations("18-a-replica-was-lost",
 			"{{ $labels.instance }}, a server of {{ $labels.job }}, cannot be scraped, and others can",
-			"It has ended, hangs or is stopped, or its admin listener cannot be reached. The error of the scrape (/api/v1/targets) and the end of its log say which."),
+			"It has never served, has ended, hangs or is stopped, or its admin listener cannot be reached. The error of the scrape (/api/v1/targets) and the end of its log say which."),
 	}
 }
 
