@@ -59,7 +59,7 @@ or vitrine:served:rate3d{service="vitrine",gen_ai_tool_name="export"} * 0 + 0.00
 or vitrine:served:rate3d{service="vitrine",gen_ai_tool_name="forecast"} * 0 + 0.005
 or vitrine:served:rate3d{service="vitrine",gen_ai_tool_name="get.map"} * 0 + 0.0005`, exprs[recordBudget])
 	require.Equal(t, `vitrine:succeeded:rate3d{service="vitrine",gen_ai_tool_name!~"export|forecast|get[.]map"} * 0 + 0.05
-  unless on (namespace, job, gen_ai_tool_name) max by (namespace, job, gen_ai_tool_name) (vitrine_tools_streaming{team="a"})
+  unless on (namespace, job, gen_ai_tool_name) max by (namespace, job, gen_ai_tool_name) (last_over_time(vitrine_tools_streaming{team="a"}[3d]))
 or vitrine:succeeded:rate3d{service="vitrine",gen_ai_tool_name="forecast"} * 0 + 0.05
 or vitrine:succeeded:rate3d{service="vitrine",gen_ai_tool_name="get.map"} * 0 + 0.01`, exprs[recordSlowable])
 	slow := exprs[recordSlow+"5m"]

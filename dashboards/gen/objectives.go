@@ -10,6 +10,9 @@ import (
 // windows are the windows of the recorded ratios.
 var windows = []string{"5m", "30m", "1h", "2h", "6h", "3d"}
 
+// longest is the last of the windows.
+var longest = windows[len(windows)-1]
+
 // The names of recording rules. They have a series for each namespace, job and tool. Requests that
 // are no tool calls have an empty tool.
 const (
@@ -167,15 +170,15 @@ func quoted(names []string) []string {
 	return all
 }
 
-// streaming leaves out tools that stream: how long their calls last says nothing about their health.
+// streaming leaves out tools that stream: how long their calls last says nothing about their health. It looks back as
+// far as the rates do: they still have the calls of a tool when its server is down or a release has removed it.
 func streaming(s source) string {
-	return "\n  unless on " + toolLabels + " max by " + toolLabels + " (" + s.of(telemetry.MetricToolsStreaming) + ")"
+	return "\n  unless on " + toolLabels + " max by " + toolLabels + " (last_over_time(" + s.of(telemetry.MetricToolsStreaming) + "[" + longest + "]))"
 }
 
 // objectives records the objectives, so that one alert and one panel work for all tools. The objective
 // that names no tool is for all tools but those that unless leaves out.
 func objectives(c *config, record, of string, value func(objective) string, unless string) rule {
-	longest := windows[len(windows)-1]
 	var all []string
 	for _, o := range c.scopes() {
 		if v := value(o.objective); v != "" {
