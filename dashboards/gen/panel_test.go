@@ -130,3 +130,16 @@ func TestEveryMetricIsShown(t *testing.T) {
 		require.True(t, seen[name], "no panel shows %s", name)
 	}
 }
+
+// Requests without an objective of latency, like calls of tools that stream, are neither slow nor fast enough.
+func TestPanelsOfLatencyShowOnlyWhatHasAnObjective(t *testing.T) {
+	c := defaults()
+	for key, d := range boards(&c) {
+		for _, p := range d.Panels {
+			for _, target := range p.Targets {
+				rates := strings.Count(target.Expr, recordSlow) + strings.Count(target.Expr, recordSlowing) + strings.Count(target.Expr, recordSucceeded)
+				require.Equal(t, rates, strings.Count(target.Expr, "and on "+toolLabels+" "+recordSlowable), "%s: %s", key, p.Title)
+			}
+		}
+	}
+}
