@@ -35,7 +35,7 @@ func faults(c *config) []rule {
 	return append(list, drops(c, s), expired(c, s), rejectedArguments(c, s), surge(c, s), saturated(c, s), memoryFull(c, s), rateLimited(c, s), listStorm(c, s), unanswered(c, s), classFull(c, s), auditLost(c, s), auditStalled(c, s), rule{
 		Alert: "VitrineSpansLost",
 		Expr:  "sum by (namespace, job, instance, reason) (increase(" + s.of(telemetry.MetricSpansDropped) + "[10m])) > 0",
-		For:   "10m", Labels: map[string]string{"severity": ticket},
+		For:   "1m", Labels: map[string]string{"severity": ticket},
 		Annotations: c.annotations("12-the-collector-is-down",
 			"{{ $labels.instance }} loses spans: {{ $labels.reason }}", "{{ $value | humanize }} in ten minutes. Traces are not whole."),
 	})

@@ -107,6 +107,25 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
+// An alert that fires for a single event must outlive its wait: the event is in the window for no longer than the window.
+func TestAlertsForSingleEventsWaitForLessThanTheirWindow(t *testing.T) {
+	single := regexp.MustCompile(`increase\([^\[]*\[(\w+)\]\)\) > 0$`)
+	seen := 0
+	for _, r := range alerts(t) {
+		found := single.FindStringSubmatch(r.Expr)
+		if found == nil {
+			continue
+		}
+		seen++
+		window, err := time.ParseDuration(found[1])
+		require.NoError(t, err, r.Alert)
+		wait, err := time.ParseDuration(r.For)
+		require.NoError(t, err, r.Alert)
+		require.GreaterOrEqual(t, window, 2*wait, r.Alert)
+	}
+	require.NotZero(t, seen)
+}
+
 // TestAlertsAreTested checks the tests that promtool runs. For each alert and each place of the
 // runbook that it names, there is a moment at which the alert fires. There is also one at which
 // it is silent.
