@@ -135,18 +135,23 @@ export function rowsOf(table, items, key, none, update) {
 }
 
 // A minute of counts, to say what is new in it.
+const MINUTE = 60000; // ms
 const minute = [];
 
 function showCounts(frame) {
-  minute.push({ at: Date.parse(frame.at), totals: frame.totals });
-  while (minute.length > 1 && minute.at(-1).at - minute[1].at >= 60000) minute.shift();
+  const now = Date.parse(frame.at);
+  minute.push({ at: now, totals: frame.totals });
+  // Without frames for a while, as in a hidden tab, all of them are too old. The server's clock may be set back.
+  while (Math.abs(now - minute[0].at) > MINUTE) minute.shift();
   const before = minute[0].totals;
+  const seconds = Math.round((now - minute[0].at) / 1000);
+  const since = seconds < 59 ? `in the last ${seconds} s` : 'in the last minute'; // a frame comes each second
   for (const [id, name] of [['causes', 'cancelled'], ['drops', 'dropped'], ['rejects', 'rejected']]) {
     const list = $(id);
     keyed(list, bars(list, frame.totals[name], before[name]), (b) => b.name, (b) => {
       if (!b.name) return el('li', { class: 'empty' }, el('span', {}));
       const bar = el('div', { class: 'fill' });
-      const li = el('li', {}, el('span', {}, b.name), el('span', { class: 'n' }), el('span', { class: 'plus', title: 'in the last minute' }), el('div', { class: 'track', 'aria-hidden': 'true' }, bar));
+      const li = el('li', {}, el('span', {}, b.name), el('span', { class: 'n' }), el('span', { class: 'plus' }), el('div', { class: 'track', 'aria-hidden': 'true' }, bar));
       return Object.assign(li, { bar });
     }, (li, b) => {
       if (!b.name) {
@@ -155,6 +160,7 @@ function showCounts(frame) {
       }
       setText(li.children[1], count(b.n));
       setText(li.children[2], b.plus > 0 ? `+${count(b.plus)}` : '');
+      li.children[2].title = since;
       li.bar.style.width = `${Math.max(1, b.share * 100)}%`;
     });
   }
