@@ -36,6 +36,13 @@ func (m *frameMaker) next() *report.Frame {
 		Requests: firstRows(rep.Requests), Subscriptions: firstRows(rep.Subscriptions), Tasks: firstRows(rep.Tasks),
 		Outbound: firstRows(rep.Outbound), Sessions: firstRows(rep.Sessions), StoredEvents: rep.StoredEvents,
 		EndedStreams: report.InTurns(rep.EndedStreams), Disconnects: rep.Disconnects, Totals: rep.Totals, Kept: map[string]int{},
+		SessionsByTransport: map[string]int{},
+	}
+	for i := range rep.Sessions {
+		f.SessionsByTransport[rep.Sessions[i].Transport]++
+		if rep.Sessions[i].Streaming {
+			f.SessionsStreaming++
+		}
 	}
 	m.seq++
 	f.Seq = m.seq

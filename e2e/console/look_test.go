@@ -67,6 +67,7 @@ const fakeSource = `
 			tasks: many(0), outbound: many(0),
 			shares: Array.from({length: 9}, (_, i) => ({limit: 'class:c' + (seq * 100 + i), size: 20, used: i, holding: i, waiting: 2, largest: i, caller: '192.0.2.' + i})),
 			sessions: many(20, (i) => ({session: 'S' + i, transport: 'http', remote: '192.0.2.1:' + i, client: 'c' + i, age_seconds: 1, idle_seconds: 0, requests: 1})),
+			sessions_by_transport: {http: 27}, sessions_streaming: 1,
 			tools: many(20, (i) => ({method: 'tools/call', tool: 'tool' + i, calls: i, errors: 1, window_seconds: 60, rate: 1, p50: .001, p95: .01, p99: .1})),
 			ended_streams: many(20, (i) => ({...request(i), kind: 'answer', reason: 'peer_left', request_id: String(i), at: new Date(1.8e12 + i).toISOString()})),
 			disconnects: {window_seconds: 600, count: seq, clients: [{client: 'c' + seq, client_version: '1', count: seq}], clients_left_out: 3},

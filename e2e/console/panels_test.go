@@ -51,3 +51,18 @@ func TestCountsOfTheLastMinuteLeaveOutWhatIsOlder(t *testing.T) {
 	}
 	p.clean(t)
 }
+
+// The numbers of sessions are of all of them, also of those that are no rows of the table.
+func TestSessionsThatAreNotShownAreCounted(t *testing.T) {
+	w := newWorld(t)
+	for range 55 {
+		w.session(t, inspect)
+	}
+	p := open(t, w)
+	p.awaitText(t, "#n-sessions", "and 5 more")
+	p.awaitText(t, "#streams", "55 (55 http)")
+	p.hold(t)
+	eval[bool](t, p, `show(1, { sessions_streaming: 53 })`)
+	p.awaitText(t, "#streams div:nth-child(2)", "own streams", "53")
+	p.clean(t)
+}

@@ -30,7 +30,11 @@ type Frame struct {
 	Tasks            List[Task]     `json:"tasks"`
 	Outbound         List[Outbound] `json:"outbound"`
 	Sessions         List[Session]  `json:"sessions"`
-	StoredEvents     *EventsHeld    `json:"stored_events,omitempty"`
+	// SessionsByTransport counts all sessions, and SessionsStreaming those whose clients listen on their own streams, also
+	// those that Sessions leaves out.
+	SessionsByTransport map[string]int `json:"sessions_by_transport"`
+	SessionsStreaming   int            `json:"sessions_streaming"`
+	StoredEvents        *EventsHeld    `json:"stored_events,omitempty"`
 	// EndedStreams are those that [InTurns] chooses.
 	EndedStreams List[EndedStream] `json:"ended_streams"`
 	Disconnects  Disconnects       `json:"disconnects"`

@@ -203,13 +203,10 @@ function showTools(frame) {
 
 function showSessions(frame) {
   const { rows } = frame.sessions;
-  const streaming = rows.filter((s) => s.streaming).length;
   setText($('n-sessions'), leftOut(frame.sessions, 'more'));
-  const by = {};
-  for (const s of rows) by[s.transport] = (by[s.transport] ?? 0) + 1;
   const facts = [
-    ['sessions', words(count(rows.length + (frame.sessions.left_out ?? 0)), rows.length > 0 && `(${Object.entries(by).map(([t, n]) => `${n} ${t}`).join(', ')})`)],
-    ['own streams', count(streaming)],
+    ['sessions', words(count(rows.length + (frame.sessions.left_out ?? 0)), rows.length > 0 && `(${Object.entries(frame.sessions_by_transport).map(([t, n]) => `${n} ${t}`).join(', ')})`)],
+    ['own streams', count(frame.sessions_streaming)],
     ['subscriptions', count(frame.subscriptions.rows.length + (frame.subscriptions.left_out ?? 0))],
     ['questions to clients', count(frame.outbound.rows.length + (frame.outbound.left_out ?? 0))],
     ['events kept', frame.stored_events?.events ? `${count(frame.stored_events.events)}, the oldest ${age(frame.stored_events.oldest_age_seconds)}` : '0'],
