@@ -94,7 +94,7 @@ func (m *frameMaker) newTraces() report.List[report.Trace] {
 	return report.List[report.Trace]{Rows: rows, LeftOut: fresh - len(rows)}
 }
 
-// tools returns the rates and latencies of methods and targets, the most called first. failed is
+// tools returns the rates and latencies of methods and targets. failed is
 // the number of errors of the service.
 func (m *frameMaker) tools(now time.Time) (list report.List[report.Tool], failed uint64) {
 	var rows []report.Tool
@@ -115,10 +115,23 @@ func (m *frameMaker) tools(now time.Time) (list report.List[report.Tool], failed
 			rows = append(rows, row)
 		}
 	}
+	return firstTools(rows), failed
+}
+
+// firstTools returns the most called, in this order. Those with errors leave out those without.
+func firstTools(rows []report.Tool) report.List[report.Tool] {
+	byCalls := func(a, b *report.Tool) int {
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Tool, b.Tool))
+	}
 	sortRows(rows, func(a, b *report.Tool) bool {
-		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Tool, b.Tool)) < 0
+		if (a.Errors > 0) != (b.Errors > 0) {
+			return a.Errors > 0
+		}
+		return byCalls(a, b) < 0
 	})
-	return firstRows(rows), failed
+	list := firstRows(rows)
+	sortRows(list.Rows, func(a, b *report.Tool) bool { return byCalls(a, b) < 0 })
+	return list
 }
 
 const (

@@ -66,3 +66,14 @@ func TestSessionsThatAreNotShownAreCounted(t *testing.T) {
 	p.awaitText(t, "#streams div:nth-child(2)", "own streams", "53")
 	p.clean(t)
 }
+
+// The page says how many tools its table leaves out.
+func TestToolsThatAreNotShownAreCounted(t *testing.T) {
+	p := open(t, newWorld(t))
+	p.hold(t)
+	eval[bool](t, p, `show(1, { tools: { rows: [{ method: 'tools/call', tool: 'get_order', calls: 3, errors: 0 }], left_out: 7 } })`)
+	p.awaitText(t, "#h-latency", "and 7 more")
+	eval[bool](t, p, `show(2, { tools: { rows: [] } })`)
+	p.await(t, `!document.getElementById('h-latency').innerText.includes('more')`)
+	p.clean(t)
+}

@@ -38,9 +38,10 @@ type Frame struct {
 	// EndedStreams are those that [InTurns] chooses.
 	EndedStreams List[EndedStream] `json:"ended_streams"`
 	Disconnects  Disconnects       `json:"disconnects"`
-	Tools        List[Tool]        `json:"tools"`
-	Totals       Totals            `json:"totals"`
-	Errors       uint64            `json:"errors"` // of the service, since the start
+	// Tools has the most called. One with errors is left out only for another one with errors.
+	Tools  List[Tool] `json:"tools"`
+	Totals Totals     `json:"totals"`
+	Errors uint64     `json:"errors"` // of the service, since the start
 	// Kept counts the recent traces by class. Traces are those since the previous frame, and in
 	// the first frame the latest ones, the newest first.
 	Kept   map[string]int `json:"kept"`

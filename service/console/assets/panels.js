@@ -184,6 +184,7 @@ function showShares(frame) {
 
 function showTools(frame) {
   const table = $('tools');
+  setText($('n-tools'), leftOut(frame.tools, 'more'));
   rowsOf(table, frame.tools.rows, (t) => `${t.method}|${t.tool ?? ''}`, 'Nothing was called yet.', (tr, t) => {
     const [name, calls, perSecond, p50, p95, p99, spread, errors] = tr.cells;
     name.classList.add('name-cell');
