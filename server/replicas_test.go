@@ -351,6 +351,39 @@ func TestUnsubscribeHoldsEverywhereAlsoAtAReplicaWithoutTheSubscription(t *testi
 	})
 }
 
+// A subscription ends also if the resource was removed, and the replica that is told has not heard of it.
+func TestUnsubscribeFromARemovedResourceHoldsEverywhere(t *testing.T) {
+	inReplicas(t, func(t *testing.T, a, b *server.Server, shared *sharedMemory) {
+		const uri = "test://gone"
+		both := []*server.Server{a, b}
+		add := func() {
+			for _, srv := range both {
+				server.AddStaticResource(srv, server.Resource{URI: uri, Name: "gone"}, "x")
+			}
+		}
+		add()
+		session := open(t, a)
+		require.Equal(t, 200, post(b, legacy(2, "tools/call", callPeer), session).Code)
+		synctest.Wait()
+		shared.drop(true) // b has not heard of the subscription
+		require.Equal(t, 200, post(a, withURI(3, "resources/subscribe", uri), session).Code)
+		for _, srv := range both {
+			srv.RemoveResources(uri)
+		}
+		require.NotContains(t, post(b, withURI(4, "resources/unsubscribe", uri), session).Body.String(), `"error"`)
+		require.Contains(t, post(b, withURI(5, "resources/unsubscribe", uri), session).Body.String(), `"error"`, "nobody has it any more")
+		shared.drop(false)
+		time.Sleep(time.Minute)
+		add()
+		time.Sleep(time.Minute)
+		out, end := hear(a, session)
+		a.ResourceUpdated(uri)
+		synctest.Wait()
+		require.Empty(t, out.written)
+		end()
+	})
+}
+
 // hear opens the own stream of a session, until end is called.
 func hear(srv *server.Server, session string) (out *eventWriter, end func()) {
 	out = &eventWriter{header: http.Header{}, written: make(chan string, 100)}

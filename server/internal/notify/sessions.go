@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
@@ -115,22 +116,28 @@ func (s *Subscriptions) Replace(sess *session.Session, uris []string) {
 	tellEnds(sess, session.EndElsewhere, ended)
 }
 
-// Unsubscribe serves resources/unsubscribe. It succeeds also for a resource that was removed. The other replicas hear of it
-// also if the session has no such subscription here: they may have it.
+// Unsubscribe serves resources/unsubscribe. It ends the subscription at all replicas, also if only another one has it. For a
+// subscription it succeeds also if the resource was removed.
 func (s *Subscriptions) Unsubscribe(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 	uri, err := namedURI(req)
 	if err != nil {
 		return nil, err
 	}
 	sess := era.CoreOf(req).Session()
-	if since, there := s.hub.remove(s.feed(sess), Topic{Resource, uri}); there {
-		tellEnds(sess, session.EndUnsubscribed, []time.Time{since})
-	} else if err := s.catalog.CheckReadable(ctx, req, uri); err != nil {
-		return nil, err
-	}
+	var elsewhere atomic.Bool
 	shareResources(sess, func(all []string) []string {
-		return slices.DeleteFunc(all, func(other string) bool { return other == uri })
+		rest := slices.DeleteFunc(all, func(other string) bool { return other == uri })
+		elsewhere.Store(len(rest) < len(all))
+		return rest
 	})
+	since, here := s.hub.remove(s.feed(sess), Topic{Resource, uri})
+	if here {
+		tellEnds(sess, session.EndUnsubscribed, []time.Time{since})
+	} else if !elsewhere.Load() {
+		if err := s.catalog.CheckReadable(ctx, req, uri); err != nil {
+			return nil, err
+		}
+	}
 	return &mcp.EmptyResult{}, nil
 }
 
