@@ -60,6 +60,37 @@ func serveSubscriptions(conn net.Conn) {
 	}
 }
 
+// The end of the context ends Listen, also while the server confirms nothing.
+func TestListenEndsWithItsContext(t *testing.T) {
+	asked := make(chan struct{})
+	client := redis.NewClient(&redis.Options{
+		Protocol: 2, ReadTimeout: time.Hour, WriteTimeout: time.Hour, ContextTimeoutEnabled: true, DisableIdentity: true,
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			go func() {
+				in := bufio.NewScanner(theirs)
+				for in.Scan() {
+					switch strings.ToLower(in.Text()) {
+					case "hello":
+						fmt.Fprint(theirs, "-ERR unknown command\r\n")
+					case "subscribe":
+						close(asked)
+					}
+				}
+			}()
+			return ours, nil
+		},
+	})
+	defer client.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	err := redisstore.New(client, "p:").Listen(ctx, []string{"x"}, func(string, []byte) {}, func() {})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
 // Listen waits for a confirmation as long as the client waits for other answers.
 func TestListenUsesTheReadTimeout(t *testing.T) {
 	var mu sync.Mutex

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,8 +90,8 @@ func (s *Store) checkChannels(ctx context.Context) error {
 // that connection: when receive is slow, the messages wait in the connection, and a server with more than
 // its client-output-buffer-limit closes it.
 //
-// Listen returns after one dial and the server's confirmation, for which it waits for the client's read timeout,
-// or for [DefaultTimeout] if the client has none. It reads until ctx ends, or the store is closed.
+// Listen returns after one dial and the server's confirmation, or when ctx ends. It waits for the confirmation of all channels
+// for the client's read timeout, or for [DefaultTimeout] if the client has none. It reads until ctx ends, or the store is closed.
 func (s *Store) Listen(ctx context.Context, channels []string, receive func(string, []byte), missed func()) error {
 	l := &listener{store: s, receive: receive, missed: missed}
 	for _, channel := range channels {
@@ -156,26 +157,29 @@ func (l *listener) subscribeAtMaster(ctx context.Context, cluster *redis.Cluster
 	return sub, nil
 }
 
-// confirm waits until the server has confirmed all channels, unless it could not be asked. After an error it closes the
-// subscription.
+// confirm waits until the server has confirmed all channels, unless it could not be asked, or until ctx ends. After an error
+// it closes the subscription.
 func (l *listener) confirm(ctx context.Context, sub *redis.PubSub, err error) error {
+	defer context.AfterFunc(ctx, func() { sub.Close() })()
+	until := time.Now().Add(l.store.confirmTimeout())
 	for range l.names {
 		if err != nil {
 			break
 		}
 		var event any
-		event, err = sub.ReceiveTimeout(ctx, l.store.confirmTimeout())
+		event, err = sub.ReceiveTimeout(ctx, max(time.Until(until), time.Millisecond)) // 0 would be no bound
 		if s, confirmed := event.(*redis.Subscription); err == nil && (!confirmed || strings.HasSuffix(s.Kind, "unsubscribe")) {
 			err = fmt.Errorf("the server has sent %v instead of a confirmation", event)
 		}
 	}
 	if err != nil {
 		sub.Close()
+		err = cmp.Or(context.Cause(ctx), err)
 	}
 	return err
 }
 
-// confirmTimeout bounds the wait for each confirmation.
+// confirmTimeout bounds the wait for the confirmations.
 func (s *Store) confirmTimeout() time.Duration {
 	var timeout time.Duration
 	switch client := s.client.(type) {
@@ -184,7 +188,7 @@ func (s *Store) confirmTimeout() time.Duration {
 	case *redis.ClusterClient:
 		timeout = client.Options().ReadTimeout
 	}
-	if timeout <= 0 { // the client waits without a bound, or says none
+	if timeout <= 0 { // the client has no bound
 		return DefaultTimeout
 	}
 	return timeout
