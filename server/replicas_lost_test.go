@@ -124,6 +124,7 @@ func inLosableReplicas(t *testing.T, test func(t *testing.T, r *losable)) {
 			r.links[i], r.tel[i], r.logs[i] = &link{Memory: shared}, recording(t), &logRecorder{}
 			r.all[i] = newReplica(t, server.WithStore(store.Store{Values: r.links[i], Signals: r.links[i]}), withReplicaTasks,
 				server.WithTelemetry(r.tel[i]), server.WithLogger(slog.New(r.logs[i])))
+			synctest.Wait() // it hears the others
 			jobs[i] = addJob(r.all[i], "work", false, server.TaskOptions{TTL: 10 * time.Minute})
 			clients[i] = connectTasks(t, r.all[i])
 			t.Cleanup(func() {

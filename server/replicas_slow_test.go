@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/server/servertest"
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
@@ -152,6 +154,24 @@ type slowToListen struct{ store.Signals }
 func (s slowToListen) Listen(ctx context.Context, channels []string, receive func(string, []byte), missed func()) error {
 	time.Sleep(time.Second)
 	return s.Signals.Listen(ctx, channels, receive, missed)
+}
+
+// A client that subscribes before its replica listens to the others learns that something may have changed meanwhile.
+func TestChangeBeforeAReplicaListens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _, shared := replicas(t)
+		time.Sleep(5 * time.Second) // nothing is on its way
+		b := newReplica(t, server.WithStore(store.Store{Values: shared, Signals: slowToListen{shared}, Events: shared}))
+		for _, srv := range []*server.Server{a, b} {
+			server.AddStaticResource(srv, server.Resource{URI: "test://one", Name: "one"}, "x")
+		}
+		sub, err := servertest.Connect(t, b).Listen(t.Context(), mcp.SubscriptionFilter{ResourceSubscriptions: []string{"test://one"}})
+		require.NoError(t, err)
+		a.ResourceUpdated("test://one")
+		change, err := sub.Next(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "test://one", change.URI)
+	})
 }
 
 // A replica that has seen a session before it listens to the others learns of a DELETE that it could not hear.

@@ -20,8 +20,14 @@ import (
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
-// replicas returns two servers with one store.
+// replicas returns two servers with one store, which hear each other. It must run in a bubble.
 func replicas(t *testing.T, opts ...server.Option) (a, b *server.Server, shared *sharedMemory) {
+	a, b, shared = newReplicas(t, opts...)
+	synctest.Wait()
+	return a, b, shared
+}
+
+func newReplicas(t *testing.T, opts ...server.Option) (a, b *server.Server, shared *sharedMemory) {
 	shared = &sharedMemory{}
 	with := append([]server.Option{server.WithStore(shared.store())}, opts...)
 	a, b = newReplica(t, with...), newReplica(t, with...)
@@ -35,7 +41,6 @@ func replicas(t *testing.T, opts ...server.Option) (a, b *server.Server, shared 
 func inReplicas(t *testing.T, test func(t *testing.T, a, b *server.Server, shared *sharedMemory)) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, shared := replicas(t)
-		synctest.Wait()
 		test(t, a, b, shared)
 	})
 }
@@ -259,7 +264,7 @@ func TestPendingSignalsAreBounded(t *testing.T) {
 // A state that may be used once is accepted by any replica, and once by all of them. While the store is
 // away none accepts it.
 func TestSingleUseStatesOfReplicas(t *testing.T) {
-	a, b, shared := replicas(t, server.WithSingleUseStates())
+	a, b, shared := newReplicas(t, server.WithSingleUseStates())
 	addTwo(a)
 	addTwo(b)
 	at, elsewhere := dial(t, a), dial(t, b)
@@ -286,7 +291,7 @@ func TestStoreMistakes(t *testing.T) {
 	require.ErrorContains(t, err, "state keys")
 	_, err = server.TryNew("x", "1", server.WithStateKeys(stateKey(1)), server.WithStore(store.Store{}))
 	require.ErrorContains(t, err, "values and signals")
-	a, _, _ := replicas(t)
+	a, _, _ := newReplicas(t)
 	require.ErrorContains(t, a.SetStore(new(store.Memory).Store()), "already")
 }
 

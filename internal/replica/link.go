@@ -36,7 +36,7 @@ type Config struct {
 	Changed func(Change)
 	// TasksChanged takes the ids of tasks that another replica has changed; all says that any may have.
 	TasksChanged func(ids []string, all bool)
-	// Missed is called when changes of others may have been lost.
+	// Missed is called when changes of others may have been lost, and when the link begins to listen.
 	Missed func()
 }
 
@@ -176,12 +176,13 @@ func (l *Link) listen() {
 		})
 		if err == nil {
 			l.listening.Store(true)
-			switch { // what was sent before has passed this replica by
+			switch { // this replica has not heard what was sent before
 			case !first:
 				l.hadGap()
 			case len(l.Core.SharedSessions()) > 0:
 				l.catchUpSoon()
-			default:
+			default: // there is nothing to read in the store
+				l.Missed()
 				l.check()
 			}
 			return
@@ -198,7 +199,7 @@ func (l *Link) hadGap() {
 	l.catchUpSoon()
 }
 
-// catchUpSoon has what others have changed read.
+// catchUpSoon starts a recovery that also reads what others have changed.
 func (l *Link) catchUpSoon() {
 	l.gap.Store(true)
 	l.recover()

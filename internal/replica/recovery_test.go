@@ -43,6 +43,7 @@ func TestRecoveryOutlastsTheOutage(t *testing.T) {
 			})
 			defer l.Close()
 			synctest.Wait()
+			require.EqualValues(t, 1, missed.Swap(0), "what was before it began to listen")
 			shared.down.Store(true)
 			for range failuresToOpen {
 				_, err := l.State(t.Context(), "session")
@@ -79,7 +80,10 @@ func TestReplicasRecoverOneAfterAnother(t *testing.T) {
 				links = append(links, l)
 			}
 			synctest.Wait()
-			require.Empty(t, back)
+			require.Len(t, back, replicas)
+			for range replicas { // what was before they began to listen
+				<-back
+			}
 			shared.down.Store(true)
 			for _, l := range links {
 				for range failuresToOpen {
