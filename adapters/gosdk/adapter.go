@@ -14,6 +14,7 @@ package gosdk
 import (
 	"context"
 	"net/http"
+	"runtime"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -63,7 +64,7 @@ func (a *Adapter) HTTP(next http.Handler) http.Handler {
 		req = req.Clone(req.Context()) // the exchange has the header of the client
 		switch req.Method {
 		case http.MethodPost:
-			a.exchanges.add(req.Header, x)
+			defer runtime.KeepAlive(a.exchanges.add(req.Header, x))
 		case http.MethodDelete:
 			a.sessions.delete(w, req, next)
 			return

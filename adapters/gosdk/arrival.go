@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"net/http"
 	"runtime"
+	"strings"
 	"sync"
+	"unsafe"
 	"weak"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -56,17 +58,20 @@ const exchangeHeader = "Vitrine-Exchange"
 
 // exchanges has the exchanges whose messages the SDK may dispatch. It does so after the exchange has ended
 // if the client has disconnected, and for notifications. So an exchange is removed when the garbage
-// collector finds that the SDK has dropped the header.
+// collector finds that nothing refers to the bytes of its token. Clones of a header share these bytes.
 type exchanges struct {
-	sync.Map // by token: *adapt.Exchange
+	sync.Map // by key: *adapt.Exchange
 }
 
-// add adds an exchange, and its token to the header that the SDK gets.
-func (s *exchanges) add(header http.Header, x *adapt.Exchange) {
-	values := []string{rand.Text()}
-	header[exchangeHeader] = values
-	s.Store(values[0], x)
-	runtime.AddCleanup(&values[0], func(token string) { s.Delete(token) }, values[0])
+// add adds an exchange, and its token to the header that the SDK gets. The caller must keep the token alive
+// until the HTTP request has ended, because a handler may replace it with a copy.
+func (s *exchanges) add(header http.Header, x *adapt.Exchange) (token string) {
+	key := rand.Text()
+	token = strings.Clone(key) // the key must not keep the bytes of the token alive
+	header[exchangeHeader] = []string{token}
+	s.Store(key, x)
+	runtime.AddCleanup(unsafe.StringData(token), func(key string) { s.Delete(key) }, key)
+	return token
 }
 
 // of returns the exchange of a header, or nil.

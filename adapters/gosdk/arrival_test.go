@@ -42,16 +42,73 @@ const (
 	rootsChanged = `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`
 )
 
+// addsHeader adds a header to a clone of each request. The request itself is then garbage.
+func addsHeader(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		req = req.Clone(req.Context())
+		req.Header.Set("X-Added", "yes")
+		collectGarbage()
+		next.ServeHTTP(w, req)
+	})
+}
+
+// copiesHeader serves a copy of each request whose header shares nothing with that of the request.
+func copiesHeader(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		req = req.Clone(req.Context())
+		for _, values := range req.Header {
+			for i := range values {
+				values[i] = strings.Clone(values[i])
+			}
+		}
+		collectGarbage()
+		next.ServeHTTP(w, req)
+	})
+}
+
+// collectGarbage collects garbage and runs the cleanups of what it has found.
+func collectGarbage() {
+	for range 3 {
+		cleaned := make(chan struct{})
+		runtime.AddCleanup(new([64]byte), func(cleaned chan struct{}) { close(cleaned) }, cleaned)
+		runtime.GC()
+		<-cleaned
+	}
+}
+
+// The adapter knows the caller of a request, whatever a handler between it and the SDK does to the header.
+func TestCallOfCopiedRequestKeepsItsCaller(t *testing.T) {
+	for _, version := range []string{legacy, modern} {
+		for name, between := range map[string]func(http.Handler) http.Handler{"cloned": addsHeader, "copied": copiesHeader} {
+			t.Run(name+", "+version, func(t *testing.T) {
+				w := newWorld(t)
+				w.adapter.Authenticate(ann)
+				url := w.listen(w.adapter.HTTP(between(w.sdkHandler(version))))
+				session := w.dial(newClient(), &sdk.StreamableClientTransport{Endpoint: url}, version)
+				_, err := call(t, session, "add", sum{1, 2})
+				require.NoError(t, err)
+			})
+		}
+	}
+}
+
 // A call belongs to its caller, also if the client disconnects before the SDK dispatches the call. In
 // revisions before 2026-07-28 a disconnect cancels nothing, so the call is served.
 func TestCallOfDisconnectedClientIsServed(t *testing.T) {
+	t.Run("the request", func(t *testing.T) {
+		servesCallOfDisconnectedClient(t, func(next http.Handler) http.Handler { return next })
+	})
+	t.Run("a clone of the request", func(t *testing.T) { servesCallOfDisconnectedClient(t, addsHeader) })
+}
+
+func servesCallOfDisconnectedClient(t *testing.T, between func(http.Handler) http.Handler) {
 	w := newWorld(t)
 	w.adapter.Authenticate(ann)
 	log, records := w.NewAudit()
 	w.adapter.Audit(log)
 	held, release := w.holdNotifications()
 	taken, left := make(chan struct{}), make(chan struct{})
-	inner := w.sdkHandler(legacy)
+	inner := between(w.sdkHandler(legacy))
 	url := w.listen(w.adapter.HTTP(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
 		if req.Header.Get("X-Test") == "call" { // its body was read
 			close(taken)
@@ -79,6 +136,7 @@ func TestCallOfDisconnectedClientIsServed(t *testing.T) {
 	_, err = http.DefaultClient.Do(call)
 	require.ErrorIs(t, err, context.Canceled)
 	adapttest.Receive(t, left, "the end of the POST")
+	collectGarbage()
 	release()
 
 	site := &adapttest.Site{Rig: w.Rig, Records: records}
@@ -115,6 +173,16 @@ func TestMessagesAreForgotten(t *testing.T) {
 	each(t, func(t *testing.T, wire wire) {
 		w := newWorld(t)
 		session := wire.connect(w)
+		for range 10 {
+			_, err := call(t, session, "add", sum{1, 2})
+			require.NoError(t, err)
+		}
+		w.forgets()
+	})
+	t.Run("cloned", func(t *testing.T) {
+		w := newWorld(t)
+		url := w.listen(w.adapter.HTTP(addsHeader(w.sdkHandler(legacy))))
+		session := w.dial(newClient(), &sdk.StreamableClientTransport{Endpoint: url}, legacy)
 		for range 10 {
 			_, err := call(t, session, "add", sum{1, 2})
 			require.NoError(t, err)
