@@ -7,3 +7,9 @@ func Remembered(a *Adapter) (n int) {
 	a.arrivals.Range(count)
 	return n
 }
+
+// ReadNames takes the lock of the names for reading.
+func ReadNames(a *Adapter) (release func()) {
+	a.names.mu.RLock()
+	return a.names.mu.RUnlock
+}

@@ -13,18 +13,27 @@ import (
 // labels of metrics; names that clients send cannot. The SDK has no function for it, so the registered
 // names are read when a name is not known.
 type names struct {
-	registry sdk.MethodHandler // answers lists
+	registry sdk.MethodHandler   // answers lists
+	readings map[string]*reading // by method
 
-	mu     sync.RWMutex // guards the rest
-	known  map[itemName]bool
-	putOff map[string]int // by method: how many unknown names are not looked up
+	mu    sync.RWMutex // guards known
+	known map[itemName]bool
+}
+
+// A reading says when a call of one method may read the registered names.
+type reading struct {
+	turn   chan struct{} // has a value while a call reads
+	putOff int           // how many unknown names are not looked up; for the call that has the turn
 }
 
 // An itemName is the name of what a method uses.
 type itemName struct{ method, name string }
 
 func newNames() *names {
-	return &names{registry: registry(), known: map[itemName]bool{}, putOff: map[string]int{}}
+	return &names{registry: registry(), known: map[itemName]bool{}, readings: map[string]*reading{
+		mcp.MethodToolsCall:  {turn: make(chan struct{}, 1)},
+		mcp.MethodPromptsGet: {turn: make(chan struct{}, 1)},
+	}}
 }
 
 // registry returns a handler that answers a request as the server of its session does without its
@@ -40,12 +49,12 @@ func registry() (innermost sdk.MethodHandler) {
 
 // label returns name if a tool or prompt is known by it, and "" if not. extra is that of the request.
 func (n *names) label(ctx context.Context, session *sdk.ServerSession, extra *sdk.RequestExtra, method, name string) string {
-	if method != mcp.MethodToolsCall && method != mcp.MethodPromptsGet {
+	item, reading := itemName{method, name}, n.readings[method]
+	if reading == nil {
 		return ""
 	}
-	item := itemName{method, name}
-	if !n.knows(item) && n.mayRead(method) {
-		n.read(ctx, session, extra, item)
+	if !n.knows(item) {
+		n.lookUp(ctx, session, extra, item, reading)
 	}
 	if !n.knows(item) {
 		return ""
@@ -59,41 +68,49 @@ func (n *names) knows(item itemName) bool {
 	return n.known[item]
 }
 
-// mayRead reports whether the names may be read because of an unknown one.
-func (n *names) mayRead(method string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.putOff[method] > 0 {
-		n.putOff[method]--
-		return false
+// lookUp reads the registered names because item is not known. Calls of one method take turns, so those that
+// wait find what another call has read.
+//
+// A call whose name is still unknown may have read many pages. The same number of unknown names, less one,
+// is then not looked up. So each unknown name costs one page in the long run.
+func (n *names) lookUp(ctx context.Context, session *sdk.ServerSession, extra *sdk.RequestExtra, item itemName, reading *reading) {
+	select {
+	case reading.turn <- struct{}{}:
+		defer func() { <-reading.turn }()
+	case <-ctx.Done():
+		return
 	}
-	return true
+	if n.knows(item) {
+		return
+	}
+	if reading.putOff > 0 {
+		reading.putOff--
+		return
+	}
+	if pages := n.read(ctx, session, extra, item.method); !n.knows(item) {
+		reading.putOff = pages - 1
+	}
 }
 
-// read reads the registered names. If the name is not one of them, and they have several pages, as many
-// unknown names less one are not looked up next. So each costs one page in the long run.
-func (n *names) read(ctx context.Context, session *sdk.ServerSession, extra *sdk.RequestExtra, item itemName) {
+// read reads the registered names of what a method uses. It returns how many pages it has asked for.
+func (n *names) read(ctx context.Context, session *sdk.ServerSession, extra *sdk.RequestExtra, method string) (pages int) {
 	defer func() { _ = recover() }() // of the program's SetCacheable
-	for cursor, pages := "", 1; ; pages++ {
+	cursor := ""
+	for {
 		list := mcp.MethodToolsList
 		var request sdk.Request = &sdk.ListToolsRequest{Session: session, Params: &sdk.ListToolsParams{Cursor: cursor}, Extra: extra}
-		if item.method == mcp.MethodPromptsGet {
+		if method == mcp.MethodPromptsGet {
 			list = mcp.MethodPromptsList
 			request = &sdk.ListPromptsRequest{Session: session, Params: &sdk.ListPromptsParams{Cursor: cursor}, Extra: extra}
 		}
+		pages++
 		result, err := n.registry(ctx, list, request)
 		if err != nil {
-			return
+			return pages
 		}
-		if cursor = n.learn(result); cursor != "" {
-			continue
+		if cursor = n.learn(result); cursor == "" {
+			return pages
 		}
-		if !n.knows(item) {
-			n.mu.Lock()
-			n.putOff[item.method] = pages - 1
-			n.mu.Unlock()
-		}
-		return
 	}
 }
 
@@ -114,10 +131,23 @@ func (n *names) learn(result sdk.Result) (cursor string) {
 	return ""
 }
 
-func add[T any](n *names, method string, items []T, nameOf func(T) string) {
+// add adds the names of items. It takes the write lock only if it finds a new one.
+func add[T any](n *names, method string, items []*T, nameOf func(*T) string) {
+	var unknown []itemName
+	for _, item := range items {
+		if item == nil { // from a middleware of the SDK
+			continue
+		}
+		if name := (itemName{method, nameOf(item)}); !n.knows(name) {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) == 0 {
+		return
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, item := range items {
-		n.known[itemName{method, nameOf(item)}] = true
+	for _, name := range unknown {
+		n.known[name] = true
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/adapters/gosdk"
@@ -24,8 +26,11 @@ func newToolWorld(t *testing.T, tools int, inner sdk.Middleware, middlewares ...
 	w.server = sdk.NewServer(&sdk.Implementation{Name: "world", Version: "1.0.0"}, &sdk.ServerOptions{
 		PageSize: 1,
 		SetCacheable: func(_ context.Context, req sdk.Request, _ *sdk.Cacheable) {
-			require.NotNil(t, req.GetExtra())
-			w.pages++
+			assert.NotNil(t, req.GetExtra())
+			w.pages.Add(1)
+			if w.onPage != nil {
+				w.onPage()
+			}
 		},
 	})
 	for i := range tools {
@@ -137,12 +142,122 @@ func TestNewToolIsALabel(t *testing.T) {
 func TestUnknownNamesCostOnePage(t *testing.T) {
 	w := newToolWorld(t, 20, passes)
 	session := w.dialMemory(newClient(), legacy)
-	w.pages = 0
 	for range 100 {
 		_, err := call(t, session, "made up", none{})
 		require.Error(t, err)
 	}
-	require.Equal(t, 100, w.pages)
+	require.EqualValues(t, 100, w.pages.Load())
+}
+
+// Unknown names of concurrent calls cost no more.
+func TestConcurrentUnknownNamesCostOnePage(t *testing.T) {
+	w := newToolWorld(t, 100, passes)
+	session := w.dialMemory(newClient(), legacy)
+	var calls sync.WaitGroup
+	for range 50 {
+		calls.Go(func() {
+			for range 20 {
+				_, err := call(t, session, "made up", none{})
+				assert.Error(t, err)
+			}
+		})
+	}
+	calls.Wait()
+	require.EqualValues(t, 1000, w.pages.Load())
+}
+
+// Unknown names cost no more if the list cannot be read to its end.
+func TestUnknownNamesCostOnePageOfBrokenList(t *testing.T) {
+	w := newToolWorld(t, 20, passes)
+	w.onPage = func() {
+		if w.pages.Load()%10 == 0 {
+			panic("the page cannot be made")
+		}
+	}
+	session := w.dialMemory(newClient(), legacy)
+	for range 100 {
+		_, err := call(t, session, "made up", none{})
+		require.Error(t, err)
+	}
+	require.EqualValues(t, 100, w.pages.Load())
+}
+
+// Calls wait for the names that another call reads, so all first calls have labels.
+func TestConcurrentFirstCallsHaveLabels(t *testing.T) {
+	const tools = 100
+	w := newToolWorld(t, tools, passes)
+	var arrived sync.WaitGroup
+	arrived.Add(tools)
+	w.server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			if method == "tools/call" {
+				arrived.Done()
+				arrived.Wait()
+			}
+			return next(ctx, method, req)
+		}
+	})
+	session := w.dialMemory(newClient(), legacy)
+	tool := func(i int) string { return fmt.Sprintf("tool-%03d", i+1) }
+	var calls sync.WaitGroup
+	for i := range tools {
+		calls.Go(func() {
+			_, err := call(t, session, tool(i), none{})
+			assert.NoError(t, err)
+		})
+	}
+	calls.Wait()
+	require.EqualValues(t, tools, w.pages.Load())
+	for i := range tools {
+		require.Equal(t, 1.0, w.Metric("mcp_server_operation_duration_seconds", adapttest.Labels{"gen_ai_tool_name": tool(i)}), tool(i))
+	}
+}
+
+// A list of names that are known does not wait for the calls that read them.
+func TestKnownListsTakeNoWriteLock(t *testing.T) {
+	w := newWorld(t)
+	session := w.dialMemory(newClient(), legacy)
+	list := func() {
+		_, err := session.ListTools(t.Context(), nil)
+		require.NoError(t, err)
+		_, err = session.ListPrompts(t.Context(), nil)
+		require.NoError(t, err)
+	}
+	list()
+	listed := make(chan struct{})
+	release := gosdk.ReadNames(w.adapter)
+	defer release()
+	go func() {
+		defer close(listed)
+		list()
+	}()
+	adapttest.Receive(t, listed, "the lists")
+}
+
+// A middleware of the SDK may put nil into a list. The others are known.
+func TestNilInListIsSkipped(t *testing.T) {
+	w := newToolWorld(t, 0, func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			switch method {
+			case "tools/list":
+				return &sdk.ListToolsResult{Tools: []*sdk.Tool{nil, {Name: "borrowed", InputSchema: map[string]any{"type": "object"}}}}, nil
+			case "prompts/list":
+				return &sdk.ListPromptsResult{Prompts: []*sdk.Prompt{nil}}, nil
+			}
+			return lends(next)(ctx, method, req)
+		}
+	})
+	w.server.AddPrompt(&sdk.Prompt{Name: "greet"}, func(context.Context, *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+		return &sdk.GetPromptResult{}, nil
+	})
+	session := w.dialMemory(newClient(), legacy)
+	_, err := session.ListTools(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = session.ListPrompts(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = call(t, session, "borrowed", none{})
+	require.NoError(t, err)
+	require.Equal(t, "borrowed", w.Ended("tools/call").Tool)
 }
 
 // A tool that only lists show is known after the first list.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,9 +27,10 @@ type world struct {
 	t       *testing.T
 	server  *sdk.Server
 	adapter *gosdk.Adapter
-	failure error    // what the tool fail returns
-	values  chan any // what the tool value has found in its context
-	pages   int      // how many pages of lists the server of newToolWorld has made
+	failure error        // what the tool fail returns
+	values  chan any     // what the tool value has found in its context
+	pages   atomic.Int64 // how many pages of lists the server of newToolWorld has made
+	onPage  func()       // runs for each of these pages; may be nil
 }
 
 type (
