@@ -24,8 +24,8 @@ import (
 type Config struct {
 	// Name is the name of the sink (default "file").
 	Name string
-	// Path is the file, of one process: on Unix an empty file beside it, with .lock after its name, is locked while it is open. Older files are beside it: for audit.jsonl they are called
-	// audit-<time>-size.jsonl. Folders that do not exist are made.
+	// Path is the file. Each process needs one of its own: on Unix the empty file <Path>.lock is locked while it is open.
+	// Older files are beside it: for audit.jsonl they are called audit-<time>-size.jsonl. Folders that do not exist are made.
 	Path string
 	// MaxSize is how large the file becomes before it is rotated, in MiB (default 100).
 	MaxSize int
