@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -187,16 +186,13 @@ func launchStdio(t *testing.T, adjusts ...adjust) *server {
 	return launch(t, append(adjusts, withArgs("--stdio")))
 }
 
-// launchUnread starts a server whose standard output has no reader, so that its first write fails.
+// launchUnread starts a server whose standard output nobody reads, so that its first write fails.
 func launchUnread(t *testing.T, adjusts ...adjust) *server {
 	t.Helper()
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := launchStdio(t, append(adjusts, func(p *program) { p.stdout = writer })...)
-	writer.Close()
-	reader.Close()
+	stdout, leave := abandonable(t)
+	s := launchStdio(t, append(adjusts, func(p *program) { p.stdout = stdout })...)
+	stdout.Close()
+	leave()
 	return s
 }
 

@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"io"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -20,6 +22,25 @@ func (p *pipe) write(t *testing.T, frame string) {
 	t.Helper()
 	if _, err := io.WriteString(p.stdin, frame+"\n"); err != nil {
 		t.Fatalf("write to the server: %v", err)
+	}
+}
+
+// abandonable returns a standard output for a process, and a function after which nobody reads it. It is a socket: the reader
+// of a pipe is not gone when it is closed here, because a process that another test starts has a copy until it runs its program.
+func abandonable(t *testing.T) (stdout *os.File, leave func()) {
+	t.Helper()
+	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range ends {
+		syscall.CloseOnExec(end)
+	}
+	t.Cleanup(func() { _ = syscall.Close(ends[0]) })
+	return os.NewFile(uintptr(ends[1]), "stdout"), func() {
+		if err := syscall.Shutdown(ends[0], syscall.SHUT_RD); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -158,15 +158,12 @@ func TestDrainFinishesRunningCalls(t *testing.T) {
 func TestBrokenPipeEndsTheProcessInOrder(t *testing.T) {
 	t.Parallel()
 	otlp := receive(t)
-	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := connect(serveStdio(t, otlp.env(), func(p *program) { p.stdout = writer }))
-	writer.Close()
+	stdout, leave := abandonable(t)
+	p := connect(serveStdio(t, otlp.env(), func(p *program) { p.stdout = stdout }))
+	stdout.Close()
 	p.write(t, sleeping(1).frame())
 	p.awaitRunning(t, "sleep")
-	reader.Close()
+	leave()
 	p.write(t, call(2, "echo", object{"text": "to nobody"}).frame())
 	p.exited(t, 0)
 	checkCancelSpan(t, otlp, "transport_error", "dropped", "broken_peer", "transport_error")
