@@ -45,7 +45,7 @@ func TestOperatorsOfTheOnlyIssuer(t *testing.T) {
 	}
 }
 
-// No gateway is in front of the admin listener: whoever can connect to it can set any header.
+// No proxy is in front of the admin listener, so that every client which can connect to it can set any header.
 func TestTheHeaderOfAProxyMakesNoOperator(t *testing.T) {
 	proxy := []string{"--trusted-proxies=127.0.0.1", "--auth-proxy-header=X-Forwarded-User", "--admin-token-file=" + adminTokenFile(t)}
 	r := start(t, whoServer(), append(proxy, "--admin-subjects=ann", "--auth-tokens-file="+tokensFile(t, "ann's token", "ann"))...)

@@ -9,6 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/adapttest"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
@@ -17,15 +18,10 @@ import (
 func mark(next middleware.Handler) middleware.Handler {
 	return func(ctx context.Context, req *middleware.Request) (mcp.Result, error) {
 		result, err := next(ctx, req)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			adapttest.Mark(result)
 		}
-		meta := result.ResultMetadata()
-		if *meta == nil {
-			*meta = mcp.Meta{}
-		}
-		(*meta)["marked"] = true
-		return result, nil
+		return result, err
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 	"github.com/stretchr/testify/require"
 
+	"github.com/vitrine-mcp/vitrine/internal/adapttest"
 	vitrine "github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/middleware"
 )
@@ -17,16 +18,11 @@ func mark(seen *[]vitrine.Result) middleware.Middleware {
 	return func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, req *middleware.Request) (vitrine.Result, error) {
 			result, err := next(ctx, req)
-			if err != nil {
-				return nil, err
+			if err == nil {
+				adapttest.Mark(result)
+				*seen = append(*seen, result)
 			}
-			meta := result.ResultMetadata()
-			if *meta == nil {
-				*meta = vitrine.Meta{}
-			}
-			(*meta)["marked"] = true
-			*seen = append(*seen, result)
-			return result, nil
+			return result, err
 		}
 	}
 }

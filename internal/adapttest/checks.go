@@ -12,6 +12,15 @@ import (
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
+// Mark sets the member "marked" of a result's metadata, as a middleware may.
+func Mark(result mcp.Result) {
+	meta := result.ResultMetadata()
+	if *meta == nil {
+		*meta = mcp.Meta{}
+	}
+	(*meta)["marked"] = true
+}
+
 // Wait is the handler of the tool wait. It waits until it is cancelled or released.
 func (r *Rig) Wait(ctx context.Context) error {
 	r.Started <- struct{}{}
