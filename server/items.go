@@ -1,10 +1,8 @@
 package server
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/vitrine-mcp/vitrine/auth"
+	"github.com/vitrine-mcp/vitrine/internal/order"
 )
 
 // Items returns what is registered at the moment, with what policies hide: tools, prompts, resources,
@@ -45,6 +43,6 @@ func (t *methodRegistry) ownItems() (items []auth.Item) {
 			items = append(items, auth.Item{Method: name})
 		}
 	}
-	slices.SortFunc(items, func(a, b auth.Item) int { return strings.Compare(a.Method, b.Method) })
+	order.By(items, func(a, b *auth.Item) bool { return a.Method < b.Method })
 	return items
 }

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"runtime"
 	"runtime/pprof"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/report"
@@ -45,8 +45,9 @@ func goroutinePage(tool string) *report.Goroutines {
 		}
 		page.Groups = append(page.Groups, g.row(waits[g.key()]))
 	}
-	slices.SortStableFunc(page.Groups, func(a, b report.GoroutineGroup) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(b.LongestWaitSeconds, a.LongestWaitSeconds))
+	sort.SliceStable(page.Groups, func(i, j int) bool {
+		a, b := &page.Groups[i], &page.Groups[j]
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(b.LongestWaitSeconds, a.LongestWaitSeconds)) < 0
 	})
 	if len(page.Groups) > maxGoroutineGroups {
 		for _, row := range page.Groups[maxGoroutineGroups:] {

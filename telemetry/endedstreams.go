@@ -1,9 +1,9 @@
 package telemetry
 
 import (
-	"cmp"
 	"slices"
 
+	"github.com/vitrine-mcp/vitrine/internal/order"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 )
 
@@ -79,7 +79,7 @@ func (e *endedStreams) removeOldest(of *ringShare) {
 func (e *endedStreams) all() []report.EndedStream {
 	rows := slices.Clone(e.rows)
 	rows = slices.DeleteFunc(rows, func(r endedStream) bool { return r.of == nil })
-	slices.SortFunc(rows, func(a, b endedStream) int { return cmp.Compare(b.seq, a.seq) })
+	order.By(rows, func(a, b *endedStream) bool { return a.seq > b.seq })
 	list := make([]report.EndedStream, len(rows))
 	for i := range rows {
 		list[i] = rows[i].EndedStream

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/order"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/telemetry/state"
 )
@@ -65,14 +66,14 @@ func (t *Telemetry) reportEvents() *report.Events {
 			clients[who].Sessions++
 		}
 	}
-	slices.SortStableFunc(rep.Lost, func(a, b report.LostAnswer) int { return b.At.Compare(a.At) })
+	order.By(rep.Lost, func(a, b *report.LostAnswer) bool { return a.At.After(b.At) })
 	rep.Sessions = len(sessions)
 	rep.BySession, rep.OtherSessions = report.LargestHolders(sessions, rep.Bytes)
 	rows := make([]report.EventHolder, 0, len(clients))
 	for _, row := range clients {
 		rows = append(rows, *row)
 	}
-	sortRows(rows, func(a, b *report.EventHolder) bool {
+	order.By(rows, func(a, b *report.EventHolder) bool {
 		return a.Client+a.ClientVersion+a.Principal < b.Client+b.ClientVersion+b.Principal
 	})
 	rep.ByClient, rep.OtherClients = report.LargestHolders(rows, rep.Bytes)

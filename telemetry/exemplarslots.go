@@ -1,13 +1,14 @@
 package telemetry
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vitrine-mcp/vitrine/internal/order"
 )
 
 // exemplarBounds are the upper bounds of the slots for durations of operations, in seconds.
@@ -46,7 +47,7 @@ func (s *exemplarSlots) all() []slottedSpan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := slices.DeleteFunc(slices.Clone(s.slots), func(e slottedSpan) bool { return e.at.IsZero() })
-	slices.SortStableFunc(all, func(a, b slottedSpan) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
+	order.By(all, func(a, b *slottedSpan) bool { return a.at.Before(b.at) })
 	return all
 }
 

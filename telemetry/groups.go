@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/order"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 )
 
@@ -116,7 +117,7 @@ func (g *grouping) page(by []string) *report.Groups {
 		}
 		rep.Groups = append(rep.Groups, of.Group)
 	}
-	sortRows(rep.Groups, func(a, b *report.Group) bool {
+	order.By(rep.Groups, func(a, b *report.Group) bool {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), slices.Compare(a.Values, b.Values)) < 0
 	})
 	if rep.LeftOut = max(len(rep.Groups)-maxGroups, 0); rep.LeftOut > 0 {

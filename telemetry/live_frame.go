@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/order"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 )
 
@@ -123,14 +124,14 @@ func firstTools(rows []report.Tool) report.List[report.Tool] {
 	byCalls := func(a, b *report.Tool) int {
 		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Method, b.Method), cmp.Compare(a.Tool, b.Tool))
 	}
-	sortRows(rows, func(a, b *report.Tool) bool {
+	order.By(rows, func(a, b *report.Tool) bool {
 		if (a.Errors > 0) != (b.Errors > 0) {
 			return a.Errors > 0
 		}
 		return byCalls(a, b) < 0
 	})
 	list := firstRows(rows)
-	sortRows(list.Rows, func(a, b *report.Tool) bool { return byCalls(a, b) < 0 })
+	order.By(list.Rows, func(a, b *report.Tool) bool { return byCalls(a, b) < 0 })
 	return list
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/order"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -205,6 +206,6 @@ func (q *questions) report(open []report.Outbound, now time.Time) []report.Quest
 	for _, row := range rows {
 		list = append(list, *row)
 	}
-	sortRows(list, func(a, b *report.Question) bool { return a.Before(b) })
+	order.By(list, func(a, b *report.Question) bool { return a.Before(b) })
 	return list
 }

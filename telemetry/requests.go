@@ -3,11 +3,11 @@ package telemetry
 import (
 	"cmp"
 	"net/http"
-	"sort"
 	"strconv"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/order"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 	"github.com/vitrine-mcp/vitrine/mcp"
 	"github.com/vitrine-mcp/vitrine/telemetry/state"
@@ -59,12 +59,12 @@ func (t *Telemetry) report() *report.Requests {
 	rep.EndedStreams, rep.Disconnects = t.exchanges.report(rep.At)
 	rep.Registrations = report.MostChanged(rep.Registrations)
 	rep.Questions = t.questions.report(rep.Outbound, rep.At)
-	sortRows(rep.Classes, func(a, b *report.Class) bool { return a.Class < b.Class })
-	sortRows(rep.Requests, func(a, b *report.Request) bool { return a.AgeSeconds > b.AgeSeconds })
-	sortRows(rep.Subscriptions, func(a, b *report.Request) bool { return a.AgeSeconds > b.AgeSeconds })
-	sortRows(rep.Tasks, func(a, b *report.Task) bool { return a.AgeSeconds > b.AgeSeconds })
-	sortRows(rep.Outbound, func(a, b *report.Outbound) bool { return a.AgeSeconds > b.AgeSeconds })
-	sortRows(rep.Sessions, func(a, b *report.Session) bool { return a.AgeSeconds > b.AgeSeconds })
+	order.By(rep.Classes, func(a, b *report.Class) bool { return a.Class < b.Class })
+	order.By(rep.Requests, func(a, b *report.Request) bool { return a.AgeSeconds > b.AgeSeconds })
+	order.By(rep.Subscriptions, func(a, b *report.Request) bool { return a.AgeSeconds > b.AgeSeconds })
+	order.By(rep.Tasks, func(a, b *report.Task) bool { return a.AgeSeconds > b.AgeSeconds })
+	order.By(rep.Outbound, func(a, b *report.Outbound) bool { return a.AgeSeconds > b.AgeSeconds })
+	order.By(rep.Sessions, func(a, b *report.Session) bool { return a.AgeSeconds > b.AgeSeconds })
 	return rep
 }
 
@@ -269,7 +269,7 @@ func (c callers) top() (rows []report.Caller, left int) {
 	for _, row := range c {
 		rows = append(rows, *row)
 	}
-	sortRows(rows, func(a, b *report.Caller) bool {
+	order.By(rows, func(a, b *report.Caller) bool {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(b.Sessions+b.Subscriptions, a.Sessions+a.Subscriptions),
 			cmp.Compare(a.Principal, b.Principal), cmp.Compare(a.Client, b.Client), cmp.Compare(a.ClientVersion, b.ClientVersion), cmp.Compare(a.Remote, b.Remote)) < 0
 	})
@@ -277,12 +277,6 @@ func (c callers) top() (rows []report.Caller, left int) {
 		return rows[:maxCallers:maxCallers], left
 	}
 	return rows, 0
-}
-
-// sortRows sorts the rows of a page. The sort is stable. It does not use package slices, whose
-// functions are compiled for each kind of row, which takes 25 KB of each program.
-func sortRows[T any](rows []T, less func(a, b *T) bool) {
-	sort.SliceStable(rows, func(i, j int) bool { return less(&rows[i], &rows[j]) })
 }
 
 // readOnly reports whether a request is a GET or a HEAD. It answers all others with an error.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/order"
 	"github.com/vitrine-mcp/vitrine/internal/report"
 )
 
@@ -83,7 +84,7 @@ func (t *Telemetry) serveTrace(w http.ResponseWriter, req *http.Request, id stri
 			detail.Spans = append(detail.Spans, span.since(row.At))
 		}
 		detail.Outgoing = report.OutgoingOf(detail.Spans)
-		sortRows(detail.Spans, func(a, b *report.Span) bool { return a.AfterSeconds < b.AfterSeconds })
+		order.By(detail.Spans, func(a, b *report.Span) bool { return a.AfterSeconds < b.AfterSeconds })
 		report.Write(w, req, detail)
 		return
 	}

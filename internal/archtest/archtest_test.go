@@ -77,6 +77,7 @@ var areas = []area{
 	{path: "internal/seal", layer: 0, also: []string{"mcp"}, banDeep: network},
 	{path: "internal/reload", layer: 0, banDeep: network},
 	{path: "internal/logline", layer: 0, ban: ioPackages, banDeep: network},
+	{path: "internal/order", layer: 0, ban: ioPackages, banDeep: network},
 	{path: "internal/jsonvalue", layer: 0, ban: ioPackages, banDeep: network},
 	{path: "internal/wire", layer: 0, also: []string{"mcp", "internal/jsonvalue"}, ban: ioPackages, banDeep: network},
 	{path: "audit/auditfile", layer: 2, only: []string{"audit"}, banDeep: collectors},

@@ -1,19 +1,20 @@
 package changes
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/order"
 )
 
 // tidy removes a client beside its version, and sorts the parts: the client, the principal, the tool.
 func tidy(parts []Part) []Part {
 	version := slices.ContainsFunc(parts, func(p Part) bool { return p.Dimension == DimensionVersion })
 	parts = slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return version && p.Dimension == DimensionClient })
-	order := []string{DimensionVersion, DimensionClient, DimensionPrincipal, DimensionTool}
-	slices.SortFunc(parts, func(a, b Part) int {
-		return cmp.Compare(slices.Index(order, a.Dimension), slices.Index(order, b.Dimension))
+	dimensions := []string{DimensionVersion, DimensionClient, DimensionPrincipal, DimensionTool}
+	order.By(parts, func(a, b *Part) bool {
+		return slices.Index(dimensions, a.Dimension) < slices.Index(dimensions, b.Dimension)
 	})
 	return parts
 }
@@ -65,7 +66,7 @@ func (h *History) addOthers(c *Change) {
 				c.Others = append(c.Others, OtherVersion{version, natural(c.measure, s, from, to), gone})
 			}
 		}
-		slices.SortFunc(c.Others, func(a, b OtherVersion) int { return cmp.Compare(b.Version, a.Version) })
+		order.By(c.Others, func(a, b *OtherVersion) bool { return a.Version > b.Version })
 		c.Others = c.Others[:min(len(c.Others), 2)]
 	}
 }
@@ -83,7 +84,7 @@ func ranked(list []Change) (kept []Change) {
 			list[i].rank /= 4
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Change) int { return cmp.Compare(b.rank, a.rank) })
+	order.By(list, func(a, b *Change) bool { return a.rank > b.rank })
 	for i := range list {
 		if len(kept) < mostChanges && !slices.ContainsFunc(kept, func(o Change) bool {
 			return o.Measure == list[i].Measure && o.Since.Before(list[i].Until) && list[i].Since.Before(o.Until) && overlap(o.Parts, list[i].Parts)

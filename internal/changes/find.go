@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/order"
 )
 
 // Threshold is the least score of a change that [Find] returns. docs/telemetry.md says how it was chosen.
@@ -114,8 +116,8 @@ func (h *History) parts(m *measure) [][]Part {
 				values = append(values, v)
 			}
 		}
-		slices.SortFunc(values, func(a, b Value) int {
-			return cmp.Or(cmp.Compare(calls[b], calls[a]), cmp.Compare(a.Text, b.Text), cmp.Compare(a.Detail, b.Detail))
+		order.By(values, func(a, b *Value) bool {
+			return cmp.Or(cmp.Compare(calls[*b], calls[*a]), cmp.Compare(a.Text, b.Text), cmp.Compare(a.Detail, b.Detail)) < 0
 		})
 		for _, v := range values[:min(len(values), mostSlices)] {
 			list = append(list, []Part{{dimension, []Value{v}}})

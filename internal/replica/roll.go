@@ -5,10 +5,10 @@ import (
 	"context"
 	"crypto/rand"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
+	"github.com/vitrine-mcp/vitrine/internal/order"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/internal/share"
 )
@@ -70,8 +70,8 @@ func (l *Link) Replicas(ctx context.Context) []session.ReplicaInfo {
 		}
 	}
 	all := l.rolls.end(id)
-	slices.SortFunc(all, func(a, b session.ReplicaInfo) int {
-		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Replica, b.Replica))
+	order.By(all, func(a, b *session.ReplicaInfo) bool {
+		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Replica, b.Replica)) < 0
 	})
 	return append([]session.ReplicaInfo{l.describe()}, all...)
 }

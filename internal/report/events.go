@@ -3,8 +3,9 @@ package report
 import (
 	"fmt"
 	"io"
-	"sort"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/order"
 )
 
 // Events is the page of the events that servers keep to resume streams of legacy HTTP clients.
@@ -83,8 +84,7 @@ func LargestHolders(rows []EventHolder, total int) (largest []EventHolder, other
 			h.Share = float64(h.Bytes) / float64(total)
 		}
 	}
-	sort.SliceStable(rows, func(i, j int) bool {
-		a, b := &rows[i], &rows[j]
+	order.By(rows, func(a, b *EventHolder) bool {
 		if a.Bytes != b.Bytes {
 			return a.Bytes > b.Bytes
 		}

@@ -1,9 +1,12 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/vitrine-mcp/vitrine/internal/order"
 )
 
 // Outgoing are the HTTP requests of handlers to one host, with one method. They are known from the spans that
@@ -47,16 +50,8 @@ func OutgoingOf(spans []Span) []Outgoing {
 		row.P50Seconds, row.MaxSeconds = took[k][(len(took[k])-1)/2], took[k][len(took[k])-1]
 		list = append(list, *row)
 	}
-	slices.SortFunc(list, func(a, b Outgoing) int {
-		switch {
-		case a.SumSeconds != b.SumSeconds && a.SumSeconds > b.SumSeconds:
-			return -1
-		case a.SumSeconds != b.SumSeconds:
-			return 1
-		case a.Host+" "+a.Method < b.Host+" "+b.Method:
-			return -1
-		}
-		return 1
+	order.By(list, func(a, b *Outgoing) bool {
+		return cmp.Or(cmp.Compare(b.SumSeconds, a.SumSeconds), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Method, b.Method)) < 0
 	})
 	return list[:min(len(list), maxOutgoing)]
 }

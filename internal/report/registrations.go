@@ -2,8 +2,9 @@ package report
 
 import (
 	"cmp"
-	"sort"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/order"
 )
 
 // Registration counts the changes of one item of a server, or of its policies, since the start.
@@ -26,8 +27,7 @@ const maxRegistrations = 20
 
 // MostChanged sorts items, the most changed first, and cuts the list.
 func MostChanged(rows []Registration) []Registration {
-	sort.Slice(rows, func(i, j int) bool {
-		a, b := &rows[i], &rows[j]
+	order.By(rows, func(a, b *Registration) bool {
 		return cmp.Or(cmp.Compare(b.changes(), a.changes()), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) < 0
 	})
 	return rows[:min(len(rows), maxRegistrations)]

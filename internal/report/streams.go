@@ -6,9 +6,10 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"time"
+
+	"github.com/vitrine-mcp/vitrine/internal/order"
 )
 
 // EndedStream is one event stream over HTTP that has ended.
@@ -77,7 +78,7 @@ const maxDisconnected = 10
 // DisconnectsOf looks for an age at which most peers have left.
 func DisconnectsOf(all []Disconnect, window time.Duration, incomplete bool) Disconnects {
 	d := Disconnects{WindowSeconds: window.Seconds(), Count: len(all), Incomplete: incomplete}
-	sort.Slice(all, func(i, j int) bool { return all[i].Age < all[j].Age })
+	order.By(all, func(a, b *Disconnect) bool { return a.Age < b.Age })
 	begin, end := 0, 0
 	for from, to := 0, 0; from < len(all); from++ {
 		width := max(sameAgeWidth, all[from].Age/50)
@@ -130,8 +131,8 @@ func (d *Disconnects) addClients(all, same []Disconnect) {
 	for _, c := range counts {
 		d.Clients = append(d.Clients, *c)
 	}
-	slices.SortFunc(d.Clients, func(a, b DisconnectedClient) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Client, b.Client), cmp.Compare(a.ClientVersion, b.ClientVersion))
+	order.By(d.Clients, func(a, b *DisconnectedClient) bool {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Client, b.Client), cmp.Compare(a.ClientVersion, b.ClientVersion)) < 0
 	})
 	if d.ClientsLeftOut = max(len(d.Clients)-maxDisconnected, 0); d.ClientsLeftOut > 0 {
 		d.Clients = d.Clients[:maxDisconnected:maxDisconnected]

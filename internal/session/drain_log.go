@@ -1,13 +1,13 @@
 package session
 
 import (
-	"cmp"
 	"log/slog"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/vitrine-mcp/vitrine/internal/logline"
+	"github.com/vitrine-mcp/vitrine/internal/order"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -32,23 +32,23 @@ func (c *Core) logDeadline() {
 		slog.Group("in_flight", countAttrs(snap.states())...),
 		slog.Group("sessions", countAttrs(snap.transports())...),
 		slog.Group("totals", snap.Counters.logAttrs()...))
-	for _, info := range oldest(append(snap.Requests, snap.Subscriptions...), func(i RequestInfo) time.Duration { return i.Age }) {
+	for _, info := range oldest(append(snap.Requests, snap.Subscriptions...), func(i *RequestInfo) time.Duration { return i.Age }) {
 		info.logLeft(c.logger, snap.At)
 	}
-	for _, info := range oldest(snap.Detached, func(i DetachedInfo) time.Duration { return i.Age }) {
+	for _, info := range oldest(snap.Detached, func(i *DetachedInfo) time.Duration { return i.Age }) {
 		info.logLeft(c.logger)
 	}
-	for _, info := range oldest(snap.Outbound, func(i OutboundInfo) time.Duration { return i.Age }) {
+	for _, info := range oldest(snap.Outbound, func(i *OutboundInfo) time.Duration { return i.Age }) {
 		c.logger.Warn("drain.outbound", "method", info.Method, "id", info.ID.String(), "session", info.Session.LogID(), "age", info.Age)
 	}
-	for _, info := range oldest(snap.Sessions, func(i SessionInfo) time.Duration { return i.Age }) {
+	for _, info := range oldest(snap.Sessions, func(i *SessionInfo) time.Duration { return i.Age }) {
 		info.log(c.logger)
 	}
 }
 
 // oldest returns the entries that are logged one by one, the oldest first.
-func oldest[T any](all []T, age func(T) time.Duration) []T {
-	slices.SortFunc(all, func(a, b T) int { return cmp.Compare(age(b), age(a)) })
+func oldest[T any](all []T, age func(*T) time.Duration) []T {
+	order.By(all, func(a, b *T) bool { return age(a) > age(b) })
 	return all[:min(len(all), maxLeftLogged)]
 }
 

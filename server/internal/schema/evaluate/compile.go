@@ -4,9 +4,10 @@ import (
 	"maps"
 	"math/big"
 	"slices"
-	"strings"
 
 	jsv "github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/vitrine-mcp/vitrine/internal/order"
 )
 
 // Compile makes a program of a schema. The document is the one that the compiler has compiled at its
@@ -100,7 +101,7 @@ func (p *Program) objectOf(s *jsv.Schema) *objectRules {
 	for expression, sub := range s.PatternProperties {
 		o.patterns = append(o.patterns, patternRule{patternOf(expression), p.nodeOf(sub)})
 	}
-	slices.SortFunc(o.patterns, func(a, b patternRule) int { return strings.Compare(a.pattern.text, b.pattern.text) })
+	order.By(o.patterns, func(a, b *patternRule) bool { return a.pattern.text < b.pattern.text })
 	switch additional := s.AdditionalProperties.(type) {
 	case bool:
 		o.closed, o.open = !additional, additional

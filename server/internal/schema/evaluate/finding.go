@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/vitrine-mcp/vitrine/internal/order"
 )
 
 // Bounds on findings. A value can have millions of faults, and paths as long as itself.
@@ -40,8 +42,8 @@ type Contained struct {
 
 // Sort orders findings by their paths, then by names.
 func Sort(findings []Finding) {
-	slices.SortStableFunc(findings, func(a, b Finding) int {
-		return cmp.Or(slices.CompareFunc(a.At, b.At, compareTokens), strings.Compare(a.Name, b.Name))
+	order.By(findings, func(a, b *Finding) bool {
+		return cmp.Or(slices.CompareFunc(a.At, b.At, compareTokens), strings.Compare(a.Name, b.Name)) < 0
 	})
 }
 
