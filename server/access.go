@@ -70,11 +70,16 @@ func (c *caller) fill(op *auth.Operation) *auth.Operation {
 
 // decide decides about an operation.
 func (a *access) decide(ctx context.Context, c *caller, op *auth.Operation) auth.Decision {
+	return a.decideFilled(ctx, c.principal, c.fill(op))
+}
+
+// decideFilled decides about an operation that has what is known of the caller.
+func (a *access) decideFilled(ctx context.Context, p *auth.Principal, op *auth.Operation) auth.Decision {
 	policy := a.scoped
 	if len(op.Scopes) == 0 { // these allow it then, which need not be asked for each item of a list
 		policy = a.policy
 	}
-	return policy.Decide(ctx, c.principal, c.fill(op))
+	return policy.Decide(ctx, p, op)
 }
 
 // denies reports whether a decision hides what it is about.

@@ -61,7 +61,7 @@ func (s *Server) mayKnow(c *caller, n notify.Notification, as notify.Topic) bool
 	for _, item := range n.Items {
 		switch item := item.(type) {
 		case *target:
-			if s.shows(ctx, c, item, new(auth.Operation)) {
+			if s.shows(ctx, c, item, c.fill(new(auth.Operation))) {
 				return true
 			}
 		case taskTool: // the notification has the result of the task

@@ -23,7 +23,8 @@ func listOf[T comparable](s *Server, r *registry[T], result func(defs []T, next 
 		}
 		var visible func(to *target) bool
 		if s.access.restricts {
-			who, op := s.callerOf(req), new(auth.Operation) // one for all items
+			who := s.callerOf(req)
+			op := who.fill(new(auth.Operation)) // one for all items
 			visible = func(to *target) bool { return s.shows(ctx, who, to, op) }
 		}
 		defs, next, err := r.page(cursor, s.pageSize, visible)

@@ -32,7 +32,7 @@ rules:
 	c := caller{principal: &auth.Principal{Subject: "olga", Tenant: "staff"}, transport: "http", address: "192.0.2.1:1", client: "bench", version: "1"}
 	b.ReportAllocs()
 	for b.Loop() {
-		op := new(auth.Operation)
+		op := c.fill(new(auth.Operation))
 		defs, _, err := s.tools.page("", s.pageSize, func(to *target) bool { return s.shows(b.Context(), &c, to, op) })
 		require.NoError(b, err)
 		require.NotEmpty(b, defs)

@@ -30,9 +30,9 @@ func (to *target) operation(uri string) (op auth.Operation) {
 	return op
 }
 
-// describe is operation with room for it.
+// describe makes an operation the use of the item. What the operation says of its caller stays.
 func (to *target) describe(op *auth.Operation, uri string) {
-	*op = to.op
+	op.Method, op.Kind, op.Name, op.URI, op.Template = to.op.Method, to.op.Kind, to.op.Name, to.op.URI, to.op.Template
 	if op.Kind == auth.KindTemplate {
 		op.URI = uri
 	}

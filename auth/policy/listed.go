@@ -17,8 +17,8 @@ type operationCaller struct{ transport, address, client, version string }
 // results returns those of the present caller. The map is not nil.
 func (v *variables) results() map[*expression]result {
 	who := operationCaller{v.op.Transport, v.op.Address, v.op.ClientName, v.op.ClientVersion}
-	if r := &v.latest; r.set != v.set || r.principal != v.principal || r.caller != who {
-		*r = callerResults{v.set, v.principal, who, map[*expression]result{}}
+	if r := v.latest; r == nil || r.set != v.set || r.principal != v.principal || r.caller != who {
+		v.latest = &callerResults{v.set, v.principal, who, map[*expression]result{}}
 	}
 	return v.latest.of
 }

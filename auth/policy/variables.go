@@ -57,7 +57,7 @@ type variables struct {
 	arguments any // nil, or the result of decoded
 	// room is an empty map for the arguments, or nil. It is used again for the next decision, and so is latest.
 	room   map[string]any
-	latest callerResults
+	latest *callerResults // or nil
 }
 
 // maxRoom bounds the members that a map had which is used again.
