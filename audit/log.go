@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // A Config is what a [Log] is made of. Fields that are zero stand for their defaults.
@@ -65,6 +66,9 @@ func (c *Config) check() error {
 		}
 		if names[s.Name()] {
 			return fmt.Errorf("audit: two sinks are called %q", s.Name())
+		}
+		if !utf8.ValidString(s.Name()) {
+			return fmt.Errorf("audit: the name of a sink, %q, is not UTF-8", s.Name())
 		}
 		names[s.Name()] = true
 	}

@@ -259,12 +259,18 @@ func TestRecordsAreConserved(t *testing.T) {
 	}
 }
 
+// unprintable is a sink with a name that cannot be a label.
+type unprintable struct{ *memory }
+
+func (unprintable) Name() string { return "\xff" }
+
 func TestBadConfigurations(t *testing.T) {
 	sink := &memory{}
 	for text, c := range map[string]Config{
 		"no sink":           {},
 		"a sink is nil":     {Sinks: []Sink{nil}},
 		"two sinks":         {Sinks: []Sink{sink, sink}},
+		"is not UTF-8":      {Sinks: []Sink{unprintable{sink}}},
 		"at least 32":       {Sinks: []Sink{sink}, Key: []byte("short")},
 		"must not be negat": {Sinks: []Sink{sink}, MaxBytes: -1},
 	} {

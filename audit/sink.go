@@ -4,7 +4,7 @@ import "context"
 
 // A Sink is where records go. One goroutine calls its methods, except Name.
 type Sink interface {
-	// Name tells the sink from others, as a label of metrics, such as "file".
+	// Name tells the sink from others, as a label of metrics, such as "file". It must be UTF-8.
 	Name() string
 	// Write writes entries in their order. It returns how many of them, from the first, are written. If
 	// that are not all, it returns an error, and the others come again. It must return when ctx is

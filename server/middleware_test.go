@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -331,4 +332,21 @@ func TestLogging(t *testing.T) {
 			{slog.LevelInfo, "request.handled", map[string]string{"method": "tools/call", "target": "wait", "id": "2", "took": "0s", "cause": "client_cancel"}},
 		}, logs.find("request.handled"))
 	})
+}
+
+// The name of a class is a label of metrics, which must be UTF-8.
+func TestNamesOfClassesMustBePrintable(t *testing.T) {
+	for name, fault := range map[string]string{
+		"":                       `class "": the name must have 1 to 128 bytes`,
+		strings.Repeat("a", 129): "the name must have 1 to 128 bytes",
+		"db\xff":                 `class "db\xff": the name has a character that cannot be printed`,
+		"d\nb":                   `class "d\nb": the name has a character that cannot be printed`,
+	} {
+		class := server.NewClass(name, 1)
+		_, err := server.TryNew("test", "1", server.WithClass(class))
+		require.ErrorContains(t, err, fault)
+		require.ErrorContains(t, server.TryAddTool(newServer(t), server.Tool{Name: "x", Class: class}, text("")), fault)
+	}
+	_, err := server.TryNew("test", "1", server.WithClass(server.NewClass("Datenbank für Ann", 1)))
+	require.NoError(t, err)
 }

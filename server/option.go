@@ -89,7 +89,7 @@ func (c *config) check() error {
 	case c.pageSize < 0 || c.listTTL < 0:
 		return errors.New("server: neither the page size nor the list TTL may be negative")
 	}
-	if err := cmp.Or(c.limits.Check(), c.http.Check(), c.hierarchy.Check()); err != nil {
+	if err := cmp.Or(c.limits.Check(), c.http.Check(), c.hierarchy.Check(), c.class.check()); err != nil {
 		return fmt.Errorf("server: %w", err)
 	}
 	return nil

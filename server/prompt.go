@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -65,8 +63,8 @@ func AddPrompt(s *Server, p Prompt, h PromptHandler) {
 // or with the name of another one, and a handler or a middleware that is nil. After an error nothing
 // has changed.
 func TryAddPrompt(s *Server, p Prompt, h PromptHandler) error {
-	if err := checkPromptName(p.Name); err != nil {
-		return err
+	if err := checkName("prompt", p.Name); err != nil {
+		return fmt.Errorf("server: %w", err)
 	}
 	how := serving{middlewares: p.Middleware, deadline: p.Deadline, class: p.Class, need: need{scopes: p.Scopes}}
 	if err := how.checkItem(auth.KindPrompt, p.Name, h != nil); err != nil {
@@ -154,18 +152,6 @@ func promptFault(result *mcp.GetPromptResult) error {
 		if m.Content == nil || m.Role != mcp.RoleUser && m.Role != mcp.RoleAssistant {
 			return fmt.Errorf("message %d of the prompt needs a role and content", i)
 		}
-	}
-	return nil
-}
-
-// checkPromptName returns an error for a name that is too long or not printable.
-func checkPromptName(name string) error {
-	if name == "" || len(name) > 128 {
-		return fmt.Errorf("server: prompt name %q must have 1 to 128 bytes", cut(name, 128))
-	}
-	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
-	if !utf8.ValidString(name) || strings.ContainsFunc(name, unprintable) {
-		return fmt.Errorf("server: prompt name %q has a character that cannot be printed", name)
 	}
 	return nil
 }

@@ -142,7 +142,7 @@ func TestPromptRegistrationErrors(t *testing.T) {
 	}{
 		{"no name", server.Prompt{}, say(""), "must have 1 to 128 bytes"},
 		{"long name", server.Prompt{Name: strings.Repeat("a", 129)}, say(""), "must have 1 to 128 bytes"},
-		{"control character", server.Prompt{Name: "a\nb"}, say(""), `"a\nb" has a character that cannot be printed`},
+		{"control character", server.Prompt{Name: "a\nb"}, say(""), `"a\nb": the name has a character that cannot be printed`},
 		{"not UTF-8", server.Prompt{Name: "a\xff"}, say(""), "has a character that cannot be printed"},
 		{"no handler", server.Prompt{Name: "x"}, nil, `prompt "x": the handler is nil`},
 		{"nil middleware", server.Prompt{Name: "x", Middleware: noMiddleware}, say(""), `prompt "x": a middleware is nil`},

@@ -155,4 +155,6 @@ func TestInvalidReadinessChecksPanic(t *testing.T) {
 	srv := newServer(t)
 	require.Panics(t, func() { srv.AddReadiness("", func(context.Context) error { return nil }) })
 	require.Panics(t, func() { srv.AddReadiness("database", nil) })
+	require.PanicsWithError(t, `server: readiness check "\xff": the name has a character that cannot be printed`,
+		func() { srv.AddReadiness("\xff", func(context.Context) error { return nil }) })
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -18,7 +19,8 @@ import (
 type Class struct{ class *session.Class }
 
 // NewClass returns a class of which at most limit handlers run at once. Further requests wait in the
-// queue; their deadline includes that time.
+// queue; their deadline includes that time. The name has 1 to 128 bytes, all of printable characters; it is a label of
+// metrics.
 func NewClass(name string, limit int) *Class { return &Class{session.NewClass(name, limit)} }
 
 // PerCaller bounds how many handlers of the class run at once for one caller, a principal or an
@@ -40,7 +42,15 @@ type serving struct {
 	need        need
 }
 
-// check returns an error for a nil middleware or a negative deadline.
+// check returns what is wrong with the class, or nil. No class is right.
+func (c *Class) check() error {
+	if c == nil {
+		return nil
+	}
+	return checkName("class", c.class.Name)
+}
+
+// check returns an error for a nil middleware, a negative deadline, and a class without a good name.
 func (how serving) check(kind, name string) error {
 	switch {
 	case hasNil(how.middlewares):
@@ -48,7 +58,7 @@ func (how serving) check(kind, name string) error {
 	case how.deadline < 0:
 		return fmt.Errorf("server: %s %q: the deadline %v is negative", kind, cut(name, 128), how.deadline)
 	}
-	if err := how.need.check(); err != nil {
+	if err := cmp.Or(how.need.check(), how.class.check()); err != nil {
 		return fmt.Errorf("server: %s %q: %w", kind, cut(name, 128), err)
 	}
 	return nil
