@@ -118,6 +118,7 @@ func TestOpenRefuses(t *testing.T) {
 		"redis+sentinel://host:1?context_timeout_enabled=false": "context_timeout_enabled must be true",
 		"redis+sentinel://host:1?route_by_latency=true":         "route_by_latency and route_randomly",
 		"redis+sentinel://host:1?route_randomly=true":           "route_by_latency and route_randomly",
+		"redis+sentinel://host:1?replica_only=true":             "replica_only must not be true",
 	} {
 		_, err := redisstore.Open(url)
 		require.ErrorContains(t, err, want, url)

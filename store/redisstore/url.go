@@ -105,6 +105,8 @@ func checkSentinel(query url.Values, o *redis.FailoverOptions) error {
 		return errors.New("context_timeout_enabled must be true: calls would outlive their deadlines")
 	case o.RouteByLatency || o.RouteRandomly:
 		return errors.New("route_by_latency and route_randomly must be false: all commands go to the server that Sentinel names")
+	case o.ReplicaOnly:
+		return errors.New("replica_only must not be true: the store writes")
 	}
 	return nil
 }
