@@ -73,19 +73,23 @@ func (s *Server) authorizeMethod(q *question) error {
 }
 
 // authorizeRead decides about a request to read a URI. The first resource or template serves it that
-// the caller may see.
+// the caller may see. What the request was routed to may have been removed since.
 func (s *Server) authorizeRead(q *question) error {
 	if !q.req.HasName {
 		return nil
 	}
+	unknown := s.methods.get(q.req.Method).route
 	to, d := s.visible(q.ctx, &q.caller, q.req.Name)
-	if to == nil && d == nil {
-		return nil // nothing has this URI
+	if to == nil && d == nil { // nothing has this URI
+		if q.req.Route != unknown {
+			q.req.Reroute(unknown)
+		}
+		return nil
 	}
 	if to != nil && to.route != q.req.Route {
 		q.req.Reroute(to.route)
 	}
-	return s.settleAccess(q, d, s.methods.get(q.req.Method).route)
+	return s.settleAccess(q, d, unknown)
 }
 
 // settleAccess notes a decision and applies it. unknown is the route of requests for what does not

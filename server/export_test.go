@@ -10,3 +10,11 @@ func (s *Server) Core() *session.Core { return s.core }
 
 // Core shows the session core's view of the call to the tests.
 func (c *Call) Core() *session.Request { return c.dialog.Core }
+
+// BeforeDecisions sets what is called between the look-up of what a request is for and the decision about it.
+func (s *Server) BeforeDecisions(f func()) {
+	s.reserve = func(*session.Request) error {
+		f()
+		return nil
+	}
+}

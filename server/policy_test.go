@@ -291,7 +291,7 @@ func TestFailedPolicyDenies(t *testing.T) {
 			if op.Name == "panic" {
 				panic("boom")
 			}
-			return auth.Decision{Effect: auth.Allow, Err: errors.New("no such field")}
+			return auth.Decision{Effect: auth.Allow, Err: errors.New("no such field" + strings.Repeat("\n", 1<<20))}
 		})))
 	server.AddTool(srv, server.Tool{Name: "panic"}, text("done"))
 	server.AddTool(srv, server.Tool{Name: "error"}, text("done"))
@@ -300,7 +300,11 @@ func TestFailedPolicyDenies(t *testing.T) {
 	for _, name := range []string{"panic", "error"} {
 		require.Contains(t, p.ask(modern(1, "tools/call", call(name, `{}`))), "there is no tool")
 	}
-	require.NotEmpty(t, logs.find("policy.decided"))
+	lines := logs.find("policy.decided")
+	require.NotEmpty(t, lines)
+	for _, line := range lines {
+		require.Less(t, len(line.attrs["error"]), 1000)
+	}
 }
 
 // For a template a policy decides by the URI that is read or subscribed to, and by the
@@ -354,4 +358,19 @@ func TestPoliciesAreAskedOnlyAboutTheUseOfItems(t *testing.T) {
 	p.ask(legacy(1, mcp.MethodPromptsGet, prompt("open", `{}`)))
 	p.ask(legacy(1, mcp.MethodCompletionComplete, completion(promptRef("open"), argument("a", ""))))
 	require.Equal(t, map[string]bool{mcp.MethodToolsCall: true, mcp.MethodPromptsGet: true, mcp.MethodResourcesRead: true}, asked)
+}
+
+// A resource may be removed after the look-up of a request and before the decision about it: there is nothing left to decide
+// about, and nothing to serve.
+func TestRemovedResourceIsNotServedWithoutADecision(t *testing.T) {
+	for _, of := range []string{"x:secret", "t:secret/1"} {
+		srv := newSecretServer(t, byContext)
+		p := dialContext(t, as("ann"), srv)
+		want := p.ask(modern(1, "resources/read", uri("y:"+of)))
+		srv.BeforeDecisions(func() {
+			srv.RemoveResources("x:secret")
+			srv.RemoveResourceTemplates("t:secret/{a}")
+		})
+		require.Equal(t, strings.ReplaceAll(want, "y:"+of, of), p.ask(modern(1, "resources/read", uri(of))))
+	}
 }

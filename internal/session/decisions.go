@@ -56,7 +56,7 @@ func (c *Core) LogDecision(ctx context.Context, d *auth.Decision, about func() [
 	attrs := append(about(), "rule", rule, "effect", effect, silenced)
 	attrs = appendText(attrs, "reason", logline.Printable(d.Reason, maxReasonLogged))
 	if d.Err != nil {
-		attrs = append(attrs, "error", d.Err)
+		attrs = append(attrs, "error", logline.Printable(d.Err.Error(), maxReasonLogged))
 		if level == slog.LevelInfo {
 			level = slog.LevelError
 		}
@@ -64,5 +64,5 @@ func (c *Core) LogDecision(ctx context.Context, d *auth.Decision, about func() [
 	c.logger.Log(ctx, level, "policy.decided", attrs...)
 }
 
-// maxReasonLogged bounds the reason of a decision in the log, in bytes.
+// maxReasonLogged bounds the reason of a decision, and its error, in the log, in bytes.
 const maxReasonLogged = 256
