@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/internal/session"
@@ -51,10 +52,18 @@ func (c *catalog) SessionMay(sess *session.Session) func(notify.Notification, no
 	}
 }
 
-// mayKnow decides whether a subscriber of as is told of a change.
-func (s *Server) mayKnow(c *caller, n notify.Notification, as notify.Topic) bool {
+// mayKnow decides whether a subscriber of as is told of a change. If a function of the program panics that says which
+// scopes are needed, the subscriber is not told: the goroutine tells others.
+func (s *Server) mayKnow(c *caller, n notify.Notification, as notify.Topic) (may bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.core.Limits().NotifyTimeout)
 	defer cancel()
+	defer func() {
+		if v := recover(); v != nil {
+			may = false
+			s.core.LogDecision(ctx, &auth.Decision{Err: fmt.Errorf("server: a decision panicked: %v", v)},
+				func() []any { return []any{"listed", "change"} })
+		}
+	}()
 	if n.Kind == notify.Resource {
 		return s.mayKnowOf(ctx, c, n.Topic, as)
 	}

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -226,4 +227,28 @@ func taskID(t *testing.T, answer string) string {
 	found := regexp.MustCompile(`"taskId":"([A-Z2-7]{26})"`).FindStringSubmatch(answer)
 	require.NotNil(t, found, answer)
 	return found[1]
+}
+
+// A function of the program that panics hides the change, and the other subscribers are told.
+func TestPanicOfScopesForHidesTheChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logs := &logRecorder{}
+		srv := newServer(t, server.WithLogger(slog.New(logs)), byContext, deny(func(*auth.Principal, *auth.Operation) bool { return false }))
+		server.AddResourceTemplate(srv, server.ResourceTemplate{URITemplate: "x:{+path}", Name: "x",
+			ScopesFor: func(uri string) []string {
+				if strings.HasSuffix(uri, "/b") {
+					panic("no scopes")
+				}
+				return nil
+			}}, echoVars)
+		addPrompt(srv, "p")
+		p := dialContext(t, as("ann"), srv)
+		const all = `{"promptsListChanged":true,"resourceSubscriptions":["x:a"]}`
+		require.JSONEq(t, acknowledged(1, all), p.ask(listenTo(1, all)))
+		srv.ResourceUpdated("x:a/b")
+		p.silent()
+		srv.RemovePrompts("p")
+		require.Contains(t, p.recv(), promptsChanged)
+		require.Contains(t, logs.find("policy.decided")[0].attrs["error"], "no scopes")
+	})
 }

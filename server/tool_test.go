@@ -310,3 +310,19 @@ func TestClientSeesErrors(t *testing.T) {
 	require.True(t, result.IsError)
 	require.Equal(t, "mend me", result.Text())
 }
+
+// A block of content that is a nil pointer is a mistake of the handler, and no end of the process.
+func TestNilContentEndsItsOwnCallOnly(t *testing.T) {
+	for name, content := range map[string]mcp.Content{
+		"text": (*mcp.TextContent)(nil), "image": (*mcp.ImageContent)(nil), "audio": (*mcp.AudioContent)(nil),
+	} {
+		srv := newServer(t)
+		server.AddTool(srv, server.Tool{Name: name}, func(context.Context, *server.Call, none) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{content}}, nil
+		})
+		server.AddTool(srv, server.Tool{Name: "other"}, text("done"))
+		p := dial(t, srv)
+		require.Contains(t, p.ask(modern(1, "tools/call", call(name, `{}`))), `"id":1`)
+		require.Contains(t, p.ask(modern(2, "tools/call", call("other", `{}`))), "done")
+	}
+}

@@ -58,7 +58,7 @@ func (r *Request) encodingTurn(size int) *share.Turn {
 }
 
 // leastSize returns a number of bytes that a result has at least when it is encoded. It counts the texts and
-// data of tools and resources, which is where large results have their bytes.
+// data of tools and resources, which is where large results have their bytes. It must not panic: nothing contains that.
 func leastSize(result mcp.Result) (n int) {
 	switch result := result.(type) {
 	case *mcp.CallToolResult:
@@ -66,14 +66,7 @@ func leastSize(result mcp.Result) (n int) {
 			return 0
 		}
 		for _, c := range result.Content {
-			switch c := c.(type) {
-			case *mcp.TextContent:
-				n += len(c.Text)
-			case *mcp.ImageContent:
-				n += len(c.Data)
-			case *mcp.AudioContent:
-				n += len(c.Data)
-			}
+			n += leastSizeOf(c)
 		}
 	case *mcp.ReadResourceResult:
 		if result == nil {
@@ -84,4 +77,23 @@ func leastSize(result mcp.Result) (n int) {
 		}
 	}
 	return n
+}
+
+// leastSizeOf is leastSize for a block of content, which may be a nil pointer.
+func leastSizeOf(content mcp.Content) int {
+	switch c := content.(type) {
+	case *mcp.TextContent:
+		if c != nil {
+			return len(c.Text)
+		}
+	case *mcp.ImageContent:
+		if c != nil {
+			return len(c.Data)
+		}
+	case *mcp.AudioContent:
+		if c != nil {
+			return len(c.Data)
+		}
+	}
+	return 0
 }
