@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -250,5 +251,33 @@ func TestPanicOfScopesForHidesTheChange(t *testing.T) {
 		srv.RemovePrompts("p")
 		require.Contains(t, p.recv(), promptsChanged)
 		require.Contains(t, logs.find("policy.decided")[0].attrs["error"], "no scopes")
+	})
+}
+
+// A policy that waits for one caller delays what others are told of one change by no more than notify_timeout.
+func TestSlowPolicyDelaysNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, byContext, server.WithPolicy(auth.PolicyFunc(
+			func(ctx context.Context, p *auth.Principal, op *auth.Operation) auth.Decision {
+				if p.String() == "slow" && op.Kind == auth.KindTool {
+					<-ctx.Done()
+				}
+				return auth.Decision{Effect: auth.Allow}
+			})))
+		server.AddTool(srv, server.Tool{Name: "first"}, text(""))
+		const tools = `{"toolsListChanged":true}`
+		for range 100 {
+			p := dialContext(t, as("slow"), srv)
+			require.JSONEq(t, acknowledged(1, tools), p.ask(listenTo(1, tools)))
+		}
+		p := dialContext(t, as("ann"), srv)
+		require.JSONEq(t, acknowledged(1, tools), p.ask(listenTo(1, tools)))
+		for i := range 3 {
+			began := time.Now()
+			server.AddTool(srv, server.Tool{Name: fmt.Sprint(i)}, text(""))
+			require.Contains(t, p.recv(), toolsChanged)
+			require.LessOrEqual(t, time.Since(began), srv.Core().Limits().NotifyTimeout)
+		}
+		time.Sleep(srv.Core().Limits().NotifyTimeout) // for the decisions about the last change
 	})
 }

@@ -286,12 +286,32 @@ func (h *Hub) spread() {
 		}
 		told := h.subscribers(next[0].Topic)
 		h.mu.Unlock()
-		for _, s := range told {
-			for _, f := range s.feeds {
-				f.tell(next[0], s.as)
+		tell(next[0], told)
+	}
+}
+
+// maxDeciding bounds the decisions about one change that are made at the same time.
+const maxDeciding = 256
+
+// tell takes one change to feeds. Feeds that must be asked whether their subscribers may know of it are asked at the same
+// time, because a policy may wait. A change that comes later waits for that.
+func tell(n Notification, told []subscribers) {
+	var deciding sync.WaitGroup
+	places := make(chan struct{}, maxDeciding)
+	for _, s := range told {
+		for _, f := range s.feeds {
+			if f.may == nil {
+				f.tell(n, s.as)
+				continue
 			}
+			places <- struct{}{}
+			deciding.Go(func() {
+				defer func() { <-places }()
+				f.tell(n, s.as)
+			})
 		}
 	}
+	deciding.Wait()
 }
 
 // subscribers are the feeds that get a change because of one topic.
