@@ -25,11 +25,15 @@ type AuthConfig struct {
 	ClientCert       string
 	ClientCertScopes []string
 	// ProxyHeader is the header in which a trusted proxy names the subject, and ProxyTenantHeader and
-	// ProxyScopesHeader those for the tenant and the scopes; "" for none. See [local.ProxyHeader].
+	// ProxyScopesHeader those for the tenant and the scopes; "" for none. See [local.ProxyHeader]. Beside a
+	// file of tokens the issuer of these principals is "proxy", so that they are others than those of the file.
 	ProxyHeader, ProxyTenantHeader, ProxyScopesHeader string
 	// Optional serves callers without credentials, too, as nobody. What needs scopes is not for them.
 	Optional bool
 }
+
+// issuerProxy is the issuer of the principals that a proxy names, beside a file of tokens.
+const issuerProxy = "proxy"
 
 // authenticators returns the authenticators of the configuration, in their order. rs is the resource server of OAuth, or nil.
 func (c *Config) authenticators(rs *oauth.ResourceServer) (all []identitySource, err error) {
@@ -47,6 +51,9 @@ func (c *Config) authenticators(rs *oauth.ResourceServer) (all []identitySource,
 		}
 		h := &local.ProxyHeader{
 			Subject: c.Auth.ProxyHeader, Tenant: c.Auth.ProxyTenantHeader, Scopes: c.Auth.ProxyScopesHeader, Proxies: proxies.Networks(),
+		}
+		if c.Auth.TokensFile != "" {
+			h.Issuer = issuerProxy // a token of the file may have the same subject
 		}
 		if err := h.Check(); err != nil {
 			return nil, fmt.Errorf("service: %w (--%s names the networks)", err, flagTrustedProxies)

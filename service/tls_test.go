@@ -193,6 +193,17 @@ func TestAProxySaysWhoCalls(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, r.call("who", "{}").status)
 }
 
+// A subject that a proxy names is another principal than the same subject in the file of tokens.
+func TestSubjectsOfAProxyAreNotThoseOfTokens(t *testing.T) {
+	srv := server.New("testing", "1.2.3")
+	server.AddTool(srv, server.Tool{Name: "issuer"}, func(_ context.Context, call *server.Call, _ struct{}) (string, error) {
+		return fmt.Sprintf("%q", call.Principal.Issuer), nil
+	})
+	r := start(t, srv, "--trusted-proxies=127.0.0.1", "--auth-proxy-header=X-Forwarded-User", "--auth-tokens-file="+tokensFile(t, "ann's token", "ann"))
+	require.Equal(t, `"proxy"`, r.call("issuer", "{}", func(req *http.Request) { req.Header.Set("X-Forwarded-User", "ann") }).text())
+	require.Equal(t, `""`, r.call("issuer", "{}", bearer("ann's token")).text())
+}
+
 func bearer(token string) func(*http.Request) {
 	return func(req *http.Request) { req.Header.Set("Authorization", "Bearer "+token) }
 }
