@@ -122,8 +122,9 @@ func (f *keyFile) watch(use func(keys ...[]byte) error) (stop func()) {
 // look has the keys of the file used if they are new.
 func (f *keyFile) look(use func(keys ...[]byte) error) {
 	keys := f.files.Value()
-	repaired := f.stale && !f.files.Stale()
-	f.stale = f.files.Stale()
+	stale := f.files.Stale()
+	repaired := f.stale && !stale
+	f.stale = stale
 	if keys != f.inUse {
 		f.inUse = keys
 		if err := use(*keys...); err != nil {
@@ -140,6 +141,7 @@ func (f *keyFile) look(use func(keys ...[]byte) error) {
 // Snapshot implements [telemetry.Source].
 func (f *keyFile) Snapshot() *telemetry.Snapshot {
 	s := &telemetry.Snapshot{At: time.Now()}
-	s.StateKeys.Loaded, s.StateKeys.Failed, s.StateKeys.Stale = f.loaded.Load(), f.failed.Load(), f.files.Stale()
+	s.StateKeys.Stale = f.files.Stale() // it looks at the file, and so may count a failure
+	s.StateKeys.Loaded, s.StateKeys.Failed = f.loaded.Load(), f.failed.Load()
 	return s
 }

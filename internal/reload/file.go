@@ -18,9 +18,10 @@ const MaxFile = 256 << 10
 // Interval is the least time between two looks at the files.
 const Interval = time.Second
 
-// Files are one or more files that are read and parsed together. They are looked at when the value
-// is asked for, at most once a second, and parsed when their content has changed. While they cannot
-// be read or parsed the last good value stays. It is safe for concurrent use.
+// Files are one or more files that are read and parsed together. They are looked at when somebody
+// asks for the value, or whether it is stale, at most once a second, and parsed when their content
+// has changed. While they cannot be read or parsed the last good value stays. It is safe for
+// concurrent use.
 type Files[T any] struct {
 	// Now is the clock. It must not be changed while others use the Files.
 	Now func() time.Time
@@ -51,14 +52,7 @@ func Open[T any](parse func(texts [][]byte) (T, error), failed func(error), path
 func (f *Files[T]) Value() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.Now().Sub(f.looked) < Interval {
-		return f.value
-	}
-	err := f.look()
-	if err != nil && !f.failing {
-		f.failed(err)
-	}
-	f.failing = err != nil
+	f.lookAgain()
 	return f.value
 }
 
@@ -66,7 +60,20 @@ func (f *Files[T]) Value() T {
 func (f *Files[T]) Stale() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.lookAgain()
 	return f.failing
+}
+
+// lookAgain looks at the files if the interval is over. The caller must hold f.mu.
+func (f *Files[T]) lookAgain() {
+	if f.Now().Sub(f.looked) < Interval {
+		return
+	}
+	err := f.look()
+	if err != nil && !f.failing {
+		f.failed(err)
+	}
+	f.failing = err != nil
 }
 
 // look reads the files and parses them if they have changed. The caller must hold f.mu.

@@ -84,6 +84,26 @@ func TestTheLastGoodValueStays(t *testing.T) {
 	require.Len(t, w.faults, 2, "a new failure is reported")
 }
 
+// Nobody asks for the value on an idle server. Stale looks at the files itself, as often as Value does.
+func TestStaleLooksAtTheFiles(t *testing.T) {
+	w := newWorld(t)
+	require.False(t, w.files.Stale())
+	w.write(w.one, "bad")
+	w.wait(Interval - 1)
+	require.False(t, w.files.Stale(), "not before the interval is over")
+	w.wait(1)
+	require.True(t, w.files.Stale())
+	require.Len(t, w.faults, 1)
+	require.NoError(t, os.Remove(w.two))
+	w.wait(Interval)
+	require.True(t, w.files.Stale(), "a file that is away")
+	w.write(w.one, "x")
+	w.write(w.two, "y")
+	w.wait(Interval)
+	require.False(t, w.files.Stale())
+	require.Equal(t, "xy", w.files.Value())
+}
+
 func TestOpenReturnsTheFirstError(t *testing.T) {
 	parse := func([][]byte) (string, error) { return "", errors.New("it is bad") }
 	_, err := Open(parse, nil, filepath.Join(t.TempDir(), "none"))
