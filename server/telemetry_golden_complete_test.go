@@ -32,9 +32,16 @@ var outOfReach = map[string]string{
 	"dropped notification era_forbidden": "nobody sends what the revision does not have",
 	"dropped notification unconfirmed":   "it takes another replica: see TestOwnStreamOfADeadReplica",
 
-	"gauge vitrine_build_info":                    "its labels differ from build to build",
-	"gauge vitrine_policy_stale_files":            "only package service reads rules from a file",
-	"gauge vitrine_state_keys_stale_files":        "only package service reads keys from a file",
+	"gauge vitrine_build_info":             "its labels differ from build to build",
+	"gauge vitrine_policy_stale_files":     "only package service reads rules from a file",
+	"gauge vitrine_state_keys_stale_files": "only package service reads keys from a file",
+
+	"gauge vitrine_credentials_stale_files":                  "only package service reads the files of a certificate",
+	"gauge vitrine_credentials_stale_files tls":              "only package service reads the files of a certificate",
+	"gauge vitrine_credentials_stale_files admin_token":      "only package service has an admin listener",
+	"gauge vitrine_credentials_stale_files tokens":           "no authenticator of the scenes reads a file",
+	"gauge vitrine_tls_certificate_expiry_timestamp_seconds": "only package service reads the files of a certificate",
+
 	"gauge vitrine_telemetry_spans_queued":        "the exporter of spans of the scenes has no queue",
 	"gauge vitrine_telemetry_log_records_queued":  "scenes have no exporter of log records",
 	"gauge vitrine_sessions_active stdio":         "a test has no standard input to serve",

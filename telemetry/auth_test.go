@@ -93,3 +93,29 @@ func TestPolicyReloads(t *testing.T) {
 	require.EqualValues(t, 2, value(families, MetricPolicyReloads, "result", "failed"))
 	require.EqualValues(t, 1, value(families, MetricPolicyStale))
 }
+
+// A credentialsSource is a [Source] with a certificate, whose files have a mistake, and with tokens.
+type credentialsSource struct{}
+
+func (credentialsSource) Snapshot() *Snapshot {
+	s := &Snapshot{At: time.Now()}
+	s.Credentials.Stale = map[string]bool{CredentialsTLS: true, CredentialsTokens: false}
+	s.Credentials.CertificateExpiry = time.Unix(1_900_000_000, 999)
+	return s
+}
+
+// The metrics have what became of the files that are configured, and nothing of others.
+func TestStaleCredentialsAndCertificate(t *testing.T) {
+	tel, err := New()
+	require.NoError(t, err)
+	tel.AddSource(policySource{})
+	families := gather(t, tel.Registry())
+	require.Nil(t, families[MetricCredentialsStale])
+	require.Nil(t, families[MetricCertificateExpiry])
+	tel.AddSource(credentialsSource{})
+	families = gather(t, tel.Registry())
+	require.Len(t, families[MetricCredentialsStale].GetMetric(), 2)
+	require.EqualValues(t, 1, value(families, MetricCredentialsStale, "kind", "tls"))
+	require.EqualValues(t, 0, value(families, MetricCredentialsStale, "kind", "tokens"))
+	require.EqualValues(t, 1_900_000_000, value(families, MetricCertificateExpiry))
+}

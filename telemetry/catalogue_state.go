@@ -74,6 +74,12 @@ func stateMetrics() []*row {
 					r.add(1)
 				}
 			}),
+		gauge(MetricCredentialsStale, "vitrine.credentials.stale", "{file}",
+			"1 for each kind of file with credentials whose present content is not in use, because it has a mistake or cannot be read; 0 if it is in use. Only kinds that are configured are here.",
+			credentialsKind()).from(readStaleCredentials),
+		gauge(MetricCertificateExpiry, "vitrine.tls.certificate.expiry", "s",
+			"When the certificate in use expires, as seconds of Unix time. There is none without TLS.").
+			startsWith([][]string{}).from(readCertificateExpiry),
 		gauge(MetricAuthKeys, "vitrine.auth.keys", "{key}",
 			"Keys of an issuer that verify access tokens.", issuer()).
 			from(func(s *Snapshot, r reading) {

@@ -53,6 +53,7 @@ func TestExposedMetricsAreThoseOfTheCatalogue(t *testing.T) {
 		}
 		r.tel.AddSource(auditedSource{})
 		r.tel.AddSource(streamingSource{})
+		r.tel.AddSource(credentialsSource{})
 		r.classes["slow"] = session.NewClass("backend", 4)
 		r.core.UseClass(r.classes["slow"])
 		require.NoError(t, r.core.SetRates([]rates.Rule{{Name: "calls", Requests: 1, Window: time.Hour}}))

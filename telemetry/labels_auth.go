@@ -15,6 +15,18 @@ const (
 	fileFailed = "failed"
 )
 
+// Kinds of files with credentials: the values of the label kind of [MetricCredentialsStale].
+const (
+	CredentialsTLS        = "tls"         // the certificate with its key, and the authorities of client certificates
+	CredentialsAdminToken = "admin_token" // the tokens of operators
+	CredentialsTokens     = "tokens"      // the static tokens of callers
+)
+
+// credentialsKind is the label with these kinds. Only those that are configured have a series.
+func credentialsKind() Label {
+	return later(closed("kind", "vitrine.credentials.kind", []string{CredentialsTLS, CredentialsAdminToken, CredentialsTokens}))
+}
+
 // authMethod is the label with the way in which a token is verified.
 func authMethod() Label {
 	return closed("method", "vitrine.auth.method", []string{auth.MethodCache, auth.MethodJWT, auth.MethodIntrospection})
@@ -25,8 +37,7 @@ func issuer() Label {
 	return opened("issuer", "vitrine.auth.issuer", "the issuers of the configuration")
 }
 
-// later returns a label without series from the start: only servers with an authenticator that
-// counts have any.
+// later returns a label without series from the start. They begin when a source has something to say.
 func later(l Label) Label {
 	l.first = []string{}
 	return l
@@ -54,5 +65,20 @@ func readKeyRefreshes(s *Snapshot, r reading) {
 		for refresh, n := range i.Refreshes {
 			r.with(i.Issuer, refresh.Cause, refresh.Result).add(n)
 		}
+	}
+}
+
+func readStaleCredentials(s *Snapshot, r reading) {
+	for kind, stale := range s.Credentials.Stale {
+		file := r.with(kind)
+		if file.max(0); stale {
+			file.max(1)
+		}
+	}
+}
+
+func readCertificateExpiry(s *Snapshot, r reading) {
+	if expiry := s.Credentials.CertificateExpiry; !expiry.IsZero() {
+		r.max(float64(expiry.Unix()))
 	}
 }

@@ -71,6 +71,8 @@ const (
 	MetricPolicyStale          = "vitrine_policy_stale_files"
 	MetricStateKeysReloads     = "vitrine_state_keys_reloads_total"
 	MetricStateKeysStale       = "vitrine_state_keys_stale_files"
+	MetricCredentialsStale     = "vitrine_credentials_stale_files"
+	MetricCertificateExpiry    = "vitrine_tls_certificate_expiry_timestamp_seconds"
 	MetricRefusals             = "vitrine_refusals_total"
 	MetricAuditRecords         = "vitrine_audit_records_total"
 	MetricAuditLost            = "vitrine_audit_records_lost_total"

@@ -67,6 +67,14 @@ type Snapshot struct {
 		Loaded, Failed uint64
 		Stale          bool
 	}
+	// Credentials is the state of files with credentials. They must be those of one source only.
+	Credentials struct {
+		// Stale has the kinds of files that are configured, such as [CredentialsTLS], and says of each
+		// whether the present content is not in use, because it has a mistake or cannot be read.
+		Stale map[string]bool
+		// CertificateExpiry is the end of validity of the server's certificate; zero without TLS.
+		CertificateExpiry time.Time
+	}
 	// Auth is what the authenticator has counted, if it does that ([auth.Reporter]).
 	Auth auth.Stats
 	// Events is what the server keeps in memory of the streams of legacy HTTP clients; nil if it keeps none
