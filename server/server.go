@@ -126,6 +126,11 @@ func (s *Server) SetAuthenticator(a auth.Authenticator) {
 	s.personal = a != nil
 }
 
+// Authenticator returns the authenticator of the server, or nil. If it has a method Stale() bool, as
+// local.Tokens does, package service shows the result in the metric vitrine_credentials_stale_files; also
+// that of one of several ([auth.FirstOf]).
+func (s *Server) Authenticator() auth.Authenticator { return s.core.Authenticator() }
+
 // SetPolicies adds policies to those of [WithPolicy] after New. Package service uses it for a flag. It
 // must be called before the first request; a second call replaces what the first has added.
 func (s *Server) SetPolicies(policies ...auth.Policy) {

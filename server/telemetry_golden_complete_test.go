@@ -39,7 +39,7 @@ var outOfReach = map[string]string{
 	"gauge vitrine_credentials_stale_files":                  "only package service reads the files of a certificate",
 	"gauge vitrine_credentials_stale_files tls":              "only package service reads the files of a certificate",
 	"gauge vitrine_credentials_stale_files admin_token":      "only package service has an admin listener",
-	"gauge vitrine_credentials_stale_files tokens":           "no authenticator of the scenes reads a file",
+	"gauge vitrine_credentials_stale_files tokens":           "only package service asks an authenticator about its file",
 	"gauge vitrine_tls_certificate_expiry_timestamp_seconds": "only package service reads the files of a certificate",
 
 	"gauge vitrine_telemetry_spans_queued":        "the exporter of spans of the scenes has no queue",

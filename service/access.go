@@ -78,6 +78,7 @@ func (a *access) configure(srv *server.Server) {
 		}
 		srv.Telemetry().AddSource(policySource{a.policy}) // never removed, as that of the server
 	}
+	srv.Telemetry().AddSource(credentialFiles{a, srv.Authenticator()}) // never removed, as that of the server
 	if a.audit != nil {
 		server.SetAudit(srv, a.audit)
 	}

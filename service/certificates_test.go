@@ -44,7 +44,10 @@ func (a *authority) issue(name string, template *x509.Certificate) (*x509.Certif
 	require.NoError(a.t, err)
 	a.last++
 	template.SerialNumber = big.NewInt(a.last)
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
+	template.NotBefore = time.Now().Add(-time.Hour)
+	if template.NotAfter.IsZero() {
+		template.NotAfter = template.NotBefore.Add(25 * time.Hour)
+	}
 	parent, signer := a.cert, a.key
 	if parent == nil {
 		parent, signer = template, key
@@ -66,8 +69,13 @@ func (a *authority) write(name, kind string, der []byte) {
 }
 
 // server issues the certificate of a server on the loopback address.
-func (a *authority) server() {
-	a.issue("server", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+func (a *authority) server() { a.serverUntil(time.Now().Add(24 * time.Hour)) }
+
+// serverUntil issues the certificate of a server that expires at a time.
+func (a *authority) serverUntil(end time.Time) {
+	a.issue("server", &x509.Certificate{
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, NotAfter: end,
+	})
 }
 
 // client issues a client certificate with a SPIFFE id, and returns a configuration that uses it.

@@ -113,6 +113,9 @@ type identity struct {
 	token string
 }
 
+// Unwrap returns the authenticators of the configuration, as [auth.FirstOf] does.
+func (i identity) Unwrap() []auth.Authenticator { return []auth.Authenticator{i.Authenticator} }
+
 // Authenticate implements [auth.Authenticator].
 func (i identity) Authenticate(ctx context.Context, caller *auth.Caller) (*auth.Principal, error) {
 	if caller.Transport != "stdio" {

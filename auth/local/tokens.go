@@ -133,6 +133,11 @@ func (t *Tokens) Authenticate(_ context.Context, caller *auth.Caller) (*auth.Pri
 	return p, nil
 }
 
+// Stale reports whether the present content of the file is not in use, because it has a mistake or cannot
+// be read. It looks at the file itself, once a second at most. Package service shows it in the metric
+// vitrine_credentials_stale_files.
+func (t *Tokens) Stale() bool { return t.files.Stale() }
+
 // bearer returns the token of the Authorization header.
 func bearer(caller *auth.Caller) (token string, sent bool) {
 	headers := http.Header(caller.Header)["Authorization"]

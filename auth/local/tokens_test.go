@@ -116,3 +116,17 @@ func TestBadTokenFilesAreRejected(t *testing.T) {
 	_, err := local.LoadTokens(filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
+
+// Stale looks at the file itself: on an idle server nobody calls Authenticate.
+func TestTokensKnowThatTheirFileIsStale(t *testing.T) {
+	path := tokenFile(t, digest("a token")+" ann")
+	tokens, err := local.LoadTokens(path)
+	require.NoError(t, err)
+	require.False(t, tokens.Stale())
+	good, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, []byte("a mistake"), 0o600))
+	require.Eventually(t, tokens.Stale, 30*time.Second, 50*time.Millisecond)
+	require.NoError(t, os.WriteFile(path, good, 0o600))
+	require.Eventually(t, func() bool { return !tokens.Stale() }, 30*time.Second, 50*time.Millisecond)
+}
