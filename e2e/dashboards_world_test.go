@@ -1,8 +1,12 @@
 package e2e
 
 import (
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -46,7 +50,8 @@ func newWorld(t *testing.T) *world {
 	}
 	store := redistest.Start(t, "e2e/redis")
 	w.well = serveHTTP(t, receive(t).env(), sealed, withArgs("--audit-file", filepath.Join(t.TempDir(), "audit.jsonl"), "--store", "redis://"+store.Addr()))
-	w.pipe = connect(serveStdio(t))
+	cert, key := certificate(t)
+	w.pipe = connect(serveStdio(t, withArgs("--tls-cert", cert, "--tls-key", key)))
 	initialize := initializeRequest()
 	initialize.params["capabilities"] = object{"elicitation": object{}}
 	if m := w.pipe.ask(t, initialize); m.Result == nil {
@@ -54,6 +59,26 @@ func newWorld(t *testing.T) *world {
 	}
 	w.pipe.write(t, request{method: "notifications/initialized", legacy: true}.frame())
 	return w
+}
+
+// certificate writes a certificate of a server and its key, and returns the paths.
+func certificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
+	pair := s.TLS.Certificates[0]
+	secret, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, kind string, der []byte) (path string) {
+		path = filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	return write("server.crt", "CERTIFICATE", pair.Certificate[0]), write("server.key", "PRIVATE KEY", secret)
 }
 
 func (w *world) servers() (all []*server) {

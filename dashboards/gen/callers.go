@@ -8,7 +8,7 @@ import (
 
 // callers returns the alerts about who calls, and what callers may do.
 func callers(c *config, s source) []rule {
-	return []rule{issuerUnreachable(c, s), keysOld(c, s), tokensRefused(c, s), policyStale(c, s), stateKeysStale(c, s)}
+	return []rule{issuerUnreachable(c, s), keysOld(c, s), tokensRefused(c, s), policyStale(c, s), stateKeysStale(c, s), credentialsStale(c, s), certificateExpires(c, s)}
 }
 
 // issuerUnreachable alerts on tokens that nobody can judge. Their callers are refused with 503.
@@ -76,5 +76,31 @@ func stateKeysStale(c *config, s source) rule {
 		Annotations: c.annotations("by-symptom",
 			"{{ $labels.instance }} does not use the present file of state keys, because it has a mistake or cannot be read",
 			"The keys from before stay in use. A process that starts with this file ends. The log says what is wrong: state_keys.reload."),
+	}
+}
+
+// credentialsStale alerts on a renewed certificate, or new tokens, that are not in use. Callers notice
+// nothing until the old ones expire, or the process starts anew.
+func credentialsStale(c *config, s source) rule {
+	return rule{
+		Alert: "VitrineCredentialsStale",
+		Expr:  "sum by (namespace, job, instance, kind) (" + s.of(telemetry.MetricCredentialsStale) + ") > 0",
+		For:   "1m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("by-symptom",
+			"{{ $labels.instance }} does not use the present files with credentials ({{ $labels.kind }}), because they have a mistake or cannot be read",
+			"What was read before stays in use. A process that starts with these files ends. The log says what is wrong: tls.reload, admin.token or auth.tokens."),
+	}
+}
+
+// certificateExpires alerts on a certificate whose renewal does not happen any more.
+func certificateExpires(c *config, s source) rule {
+	return rule{
+		Alert: "VitrineCertificateExpires",
+		Expr: fmt.Sprintf("min by (namespace, job, instance) (%s) - time() < %v", s.of(telemetry.MetricCertificateExpiry),
+			int64(c.CertificateLeft.Seconds())),
+		For: "15m", Labels: map[string]string{"severity": ticket},
+		Annotations: c.annotations("by-symptom",
+			"The certificate of {{ $labels.instance }} {{ if gt $value 0.0 }}expires in {{ $value | humanizeDuration }}{{ else }}has expired{{ end }}",
+			"Its renewal has failed, or the new certificate is not in the files of --tls-cert and --tls-key. There it needs no restart."),
 	}
 }

@@ -26,7 +26,10 @@ type config struct {
 	Runbook string `yaml:"runbook"`
 	// RequestTimeout is the longest deadline of a request: the server's --max-request-timeout.
 	RequestTimeout time.Duration `yaml:"request_timeout"`
-	Minimum        minimum       `yaml:"minimum"`
+	// CertificateLeft is the time before the end of the server's certificate in which
+	// VitrineCertificateExpires fires.
+	CertificateLeft time.Duration `yaml:"certificate_left"`
+	Minimum         minimum       `yaml:"minimum"`
 	// Objective is the objective of every tool, and of all requests that are no tool calls.
 	Objective objective `yaml:"objective"`
 	// Tools has the objectives of single tools. Empty fields are those of Objective.
@@ -54,11 +57,12 @@ type objective struct {
 
 func defaults() config {
 	return config{
-		Name:           "Vitrine",
-		Runbook:        "https://github.com/vitrine-mcp/vitrine/blob/main/docs/runbook.md",
-		RequestTimeout: 15 * time.Minute,
-		Minimum:        minimum{Requests: 20, Failures: 3},
-		Objective:      objective{Availability: 99.9, Latency: 5 * time.Second, Fast: 95},
+		Name:            "Vitrine",
+		Runbook:         "https://github.com/vitrine-mcp/vitrine/blob/main/docs/runbook.md",
+		RequestTimeout:  15 * time.Minute,
+		CertificateLeft: 7 * 24 * time.Hour,
+		Minimum:         minimum{Requests: 20, Failures: 3},
+		Objective:       objective{Availability: 99.9, Latency: 5 * time.Second, Fast: 95},
 	}
 }
 
@@ -87,6 +91,9 @@ func (c *config) check() error {
 	}
 	if c.RequestTimeout <= 0 {
 		fault("request_timeout: %v is not positive", c.RequestTimeout)
+	}
+	if c.CertificateLeft <= 0 {
+		fault("certificate_left: %v is not positive", c.CertificateLeft)
 	}
 	if c.Minimum.Requests < 1 || c.Minimum.Failures < 1 {
 		fault("minimum: both numbers must be positive")

@@ -29,6 +29,7 @@ func TestReadConfig(t *testing.T) {
 		{"no bucket", "tools: {x: {latency: 3s}}", "latency must be one of the buckets"},
 		{"no tool", "tools: {\"a\\\"b\": {latency: 1s}}", "no name of a tool"},
 		{"never over", "request_timeout: 0s", "request_timeout"},
+		{"certificates that never expire", "certificate_left: 0s", "certificate_left"},
 		{"no minimum", "minimum: {requests: 0}", "minimum"},
 	} {
 		t.Run(c.title, func(t *testing.T) {
@@ -67,6 +68,16 @@ or vitrine:succeeded:rate3d{service="vitrine",gen_ai_tool_name="get.map"} * 0 + 
 	require.Contains(t, slow, `gen_ai_tool_name="get.map",error_type="",rpc_response_status_code="",le=~"1|1.0"}`)
 	require.Contains(t, slow, `gen_ai_tool_name!~"export|forecast|get[.]map",error_type="",rpc_response_status_code="",le=~"5|5.0"}`)
 	require.NotContains(t, slow, `gen_ai_tool_name="export"`)
+}
+
+// Certificates that live for a day need another limit than those that live for months.
+func TestCertificateLeft(t *testing.T) {
+	for text, want := range map[string]string{"": " < 604800", "certificate_left: 8h": " < 28800"} {
+		c, err := readConfig([]byte(text))
+		require.NoError(t, err)
+		rule := certificateExpires(&c, c.source())
+		require.True(t, strings.HasSuffix(rule.Expr, want), rule.Expr)
+	}
 }
 
 // TestNoLatency checks that there are no rules and panels of latency without an objective.

@@ -100,5 +100,9 @@ func (b board) ignored() []panel {
 			query(b.rate("result", telemetry.MetricPolicyReloads), "{{result}} a second"), query(b.now("instance", telemetry.MetricPolicyStale), "{{instance}}: not in use")),
 		graph("Files of state keys", "Contents of --state-keys-file that came into use (loaded) or have a mistake (failed), and whether the present one is in use. VitrineStateKeysStale fires while it is not.", "none", never(),
 			query(b.rate("result", telemetry.MetricStateKeysReloads), "{{result}} a second"), query(b.now("instance", telemetry.MetricStateKeysStale), "{{instance}}: not in use")),
+		graph("Files with credentials", "Whether the present content is not in use, because it has a mistake or cannot be read: the certificate (tls), the admin token, the static tokens. VitrineCredentialsStale fires then.", "none", never(),
+			query(b.now("instance, kind", telemetry.MetricCredentialsStale), "{{instance}}: {{kind}}")),
+		graph("Validity of the certificate", "How long the certificate in use is valid. VitrineCertificateExpires fires when less than a week is left, or what the rules say.", "s", never(),
+			query("min by (instance) ("+b.of(telemetry.MetricCertificateExpiry)+") - time()", "{{instance}}")).signed(),
 	}
 }
