@@ -11,7 +11,8 @@ import (
 )
 
 // TLSConfig has the settings for TLS. Its files are read again when they change, so that a
-// certificate can be renewed without a restart. Connections that are open go on as they are.
+// certificate can be renewed without a restart. Connections that are open go on as they are. While the
+// files have a mistake, what was read last stays in use (vitrine_credentials_stale_files).
 type TLSConfig struct {
 	// Cert and Key are the paths of the certificate with its chain, and of its key, in PEM. With
 	// them both listeners speak TLS, and HTTP/2. On a loopback address the admin listener takes
