@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,24 @@ type replicas struct {
 	store.Memory
 	mu     sync.Mutex // guards stores
 	stores []*shared
+	full   atomic.Bool // changes are refused after the value was read
+	// writes, if not nil, is called before each change is stored.
+	writes func()
+}
+
+// Update implements [store.Values].
+func (w *replicas) Update(ctx context.Context, key string, change func([]byte) ([]byte, time.Duration, error)) error {
+	return w.Memory.Update(ctx, key, func(old []byte) ([]byte, time.Duration, error) {
+		value, life, err := change(old)
+		switch {
+		case err != nil:
+		case w.full.Load():
+			err = store.ErrRefused
+		case w.writes != nil:
+			w.writes()
+		}
+		return value, life, err
+	})
 }
 
 // A link is that of one of them.

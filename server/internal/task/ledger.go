@@ -160,9 +160,17 @@ func (g *ledger) find(id string) *keptTask {
 	return nil
 }
 
-// put replaces the record of a task. The caller must hold g.mu.
+// put replaces the record of a task if there is room for it. The caller must hold g.mu.
 func (g *ledger) put(k *keptTask, rec *store.TaskRecord) (r room, err error) {
-	size, limit := k.sizeAs(rec), g.limits().MaxTaskBytes
+	if r, err = g.fit(k, k.sizeAs(rec)); err == nil {
+		g.set(k, rec)
+	}
+	return r, err
+}
+
+// fit makes room for a task that becomes as large as size. The caller must hold g.mu.
+func (g *ledger) fit(k *keptTask, size int) (r room, err error) {
+	limit := g.limits().MaxTaskBytes
 	for size > k.size && g.bytes-k.size+size > limit {
 		r.reached = []string{limits.NameTaskBytes}
 		victim := g.victim(k.share, (*taskShare).inBytes, k.share.bytes-k.size+size, k)
@@ -171,18 +179,28 @@ func (g *ledger) put(k *keptTask, rec *store.TaskRecord) (r room, err error) {
 		}
 		r.gone = append(r.gone, g.forget(victim))
 	}
+	return r, nil
+}
+
+// resize changes the size of a task. The caller must hold g.mu.
+func (g *ledger) resize(k *keptTask, size int) {
 	g.bytes += size - k.size
 	k.share.bytes += size - k.size
+	k.size = size
+}
+
+// set replaces the record of a task, whether or not there is room for it. The caller must hold g.mu.
+func (g *ledger) set(k *keptTask, rec *store.TaskRecord) {
+	g.resize(k, k.sizeAs(rec))
 	g.counts[k.rec.Status]--
 	g.counts[rec.Status]++
-	k.rec, k.size = g.entry(rec), size
+	k.rec = g.entry(rec)
 	if rec.Status.Terminal() && k.ended == nil {
 		g.ends++
 		k.ended, k.end = k.share.ended.PushBack(k), g.ends
 	}
 	heap.Fix(&g.expiring, k.heap)
 	g.wind()
-	return r, nil
 }
 
 // victim returns the ended task that makes room for one of a caller: the oldest end of the largest

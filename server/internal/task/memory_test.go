@@ -238,11 +238,9 @@ func TestLedgerIgnoresEarlierRuns(t *testing.T) {
 		taken := nextRun(lost, "two")
 		_, err := g.enter(taken)
 		require.NoError(t, err)
-		_, err = g.note(lost)
-		require.NoError(t, err)
+		g.note(lost)
 		taken.Revision++
-		_, err = g.note(taken)
-		require.NoError(t, err)
+		g.note(taken)
 		require.Equal(t, map[mcp.TaskStatus]int{mcp.TaskWorking: 1}, g.tally())
 		time.Sleep(time.Hour)
 		require.Zero(t, g.tally()[mcp.TaskWorking])

@@ -89,9 +89,12 @@ func (s *shared) Update(ctx context.Context, id string, change func(*store.TaskR
 	var rec *store.TaskRecord
 	var own error // of the change
 	var made room
+	var held reservation
+	defer s.release(&held)
 	err := s.values.Update(ctx, recordKey(id), func(old []byte) (raw []byte, life time.Duration, err error) {
 		rec = nil
 		defer func() { own = err }()
+		s.release(&held) // others have changed the record meanwhile
 		if old == nil {
 			return nil, 0, store.ErrNoTask
 		}
@@ -101,15 +104,15 @@ func (s *shared) Update(ctx context.Context, id string, change func(*store.TaskR
 		}
 		if err := change(next); err != nil {
 			if errors.Is(err, errTaskOver) || errors.Is(err, errTakenOver) {
-				r, _ := s.note(next) // another replica has ended it, or runs it
-				made.add(r)
+				made.add(s.note(next)) // another replica has ended it, or runs it
 			}
 			return nil, 0, err
 		}
 		if raw, err = encodeRecord(next); err != nil {
 			return nil, 0, err
 		}
-		r, err := s.note(next)
+		var r room
+		held, r, err = s.reserve(next)
 		made.add(r)
 		if err != nil {
 			return nil, 0, err
@@ -117,6 +120,9 @@ func (s *shared) Update(ctx context.Context, id string, change func(*store.TaskR
 		rec = next
 		return raw, time.Until(next.Expires), nil
 	})
+	if err == nil {
+		made.add(s.note(rec))
+	}
 	s.report(made)
 	s.discard(ctx, made)
 	if rec != nil { // also after an error the store may have it
@@ -159,22 +165,26 @@ func mayDiscard(raw []byte, gone *store.TaskRecord, late bool) bool {
 	return err == nil && !takenOver(rec, gone.Runs, gone.Replica) && (late || rec.Status.Terminal())
 }
 
-// note brings the ledger up to date with a record that this replica may have created.
-func (g *ledger) note(rec *store.TaskRecord) (room, error) {
+// note brings the ledger up to date with a record that is in the store, if this replica has created it. The record counts
+// also if there is no room for it.
+func (g *ledger) note(rec *store.TaskRecord) (made room) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	k := g.find(rec.TaskID)
-	switch {
+	switch k := g.find(rec.TaskID); {
 	case k == nil:
-		return room{}, nil
 	case takenOver(rec, k.rec.Runs, k.rec.Replica): // it is of the other replica now
 		g.forget(k)
 		g.wind()
-		return room{}, nil
-	case k.rec.Revision > rec.Revision, k.rec.Runs > 1 && k.rec.Runs > rec.Runs: // it is outdated
-		return room{}, nil
+	case !k.outdates(rec):
+		made, _ = g.fit(k, k.sizeAs(rec))
+		g.set(k, rec)
 	}
-	return g.put(k, rec)
+	return made
+}
+
+// outdates reports whether the ledger has heard of a later change than rec.
+func (k *keptTask) outdates(rec *store.TaskRecord) bool {
+	return k.rec.Revision > rec.Revision || k.rec.Runs > 1 && k.rec.Runs > rec.Runs
 }
 
 // drop removes a task that was not created after all.

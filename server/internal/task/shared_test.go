@@ -1,10 +1,15 @@
 package task
 
 import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
@@ -62,4 +67,100 @@ func TestRecordIsDeletedOnlyIfItsTaskHasEndedHere(t *testing.T) {
 			})
 		})
 	}
+}
+
+// working returns the record of a task that the first replica runs.
+func working(id string) *store.TaskRecord {
+	return &store.TaskRecord{Task: mcp.Task{TaskID: id, Status: mcp.TaskWorking}, Replica: "a", Runs: 1, Expires: time.Now().Add(time.Hour)}
+}
+
+// completes returns a change that ends a task with a result of so many bytes.
+func completes(size int) func(*store.TaskRecord) error {
+	return func(rec *store.TaskRecord) error {
+		rec.Status, rec.Result = mcp.TaskCompleted, jsontext.Value(`"`+strings.Repeat("x", size-2)+`"`)
+		rec.Revision++
+		return nil
+	}
+}
+
+// counts returns how many tasks the ledger counts, without the states that no task has.
+func counts(s *shared) map[mcp.TaskStatus]int {
+	tally := s.tally()
+	maps.DeleteFunc(tally, func(_ mcp.TaskStatus, n int) bool { return n == 0 })
+	return tally
+}
+
+// A change that the store refuses has no effect on the ledger: neither on what it counts, nor on which tasks may be given up.
+func TestRefusedChangeDoesNotCount(t *testing.T) {
+	for name, refuse := range map[string]func(t *testing.T, all *replicas, s *shared) error{
+		"the store is full": func(t *testing.T, all *replicas, s *shared) error {
+			all.full.Store(true)
+			_, err := s.Update(t.Context(), "task", completes(1000))
+			return err
+		},
+		"the store is full at the second attempt": func(t *testing.T, all *replicas, s *shared) error {
+			s.values = overtaken{s.values}
+			all.full.Store(true)
+			_, err := s.Update(t.Context(), "task", completes(1000))
+			return err
+		},
+		"the second attempt fails": func(t *testing.T, _ *replicas, s *shared) error {
+			s.values = overtaken{s.values}
+			change, failed := completes(1000), errors.New("failed")
+			_, err := s.Update(t.Context(), "task", func(rec *store.TaskRecord) error {
+				this := change
+				change = func(*store.TaskRecord) error { return failed }
+				return this(rec)
+			})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := new(replicas)
+				s := all.open(t).(*shared)
+				require.NoError(t, s.Create(t.Context(), working("task")))
+				used := s.share().Used
+				require.Error(t, refuse(t, all, s))
+				all.full.Store(false)
+				require.Equal(t, map[mcp.TaskStatus]int{mcp.TaskWorking: 1}, counts(s))
+				require.Equal(t, used, s.share().Used)
+				require.Nil(t, s.byID["task"].ended, "it runs")
+
+				_, err := s.Update(t.Context(), "task", completes(1000))
+				require.NoError(t, err)
+				require.Equal(t, map[mcp.TaskStatus]int{mcp.TaskCompleted: 1}, counts(s))
+				require.Equal(t, used+1000-100, s.share().Used, "the request is not in memory any more")
+			})
+		})
+	}
+}
+
+// Values are overtaken if each first attempt of a change finds that the value was changed meanwhile.
+type overtaken struct{ store.Values }
+
+func (o overtaken) Update(ctx context.Context, key string, change func([]byte) ([]byte, time.Duration, error)) error {
+	return o.Values.Update(ctx, key, func(old []byte) ([]byte, time.Duration, error) {
+		if value, life, err := change(old); err != nil {
+			return value, life, err
+		}
+		return change(old)
+	})
+}
+
+// A change that is on its way to the store has its room already, so that changes at the same time keep the limit.
+func TestChangeOnItsWayHasItsRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := new(replicas)
+		s := all.open(t).(*shared)
+		require.NoError(t, s.Create(t.Context(), working("task")))
+		used := s.share().Used
+		all.writes = func() {
+			require.Equal(t, used+1000-100, s.share().Used)
+			require.Equal(t, map[mcp.TaskStatus]int{mcp.TaskWorking: 1}, counts(s), "the store does not have its end yet")
+		}
+		_, err := s.Update(t.Context(), "task", completes(1000))
+		require.NoError(t, err)
+		require.Equal(t, used+1000-100, s.share().Used)
+	})
 }
