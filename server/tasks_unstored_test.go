@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/server"
+	"github.com/vitrine-mcp/vitrine/server/servertest"
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
@@ -66,6 +68,40 @@ func TestHandlerOfAForgottenTaskReturns(t *testing.T) {
 				require.Contains(t, scrape(t, tel), "vitrine_tasks_unstored_total 0\n")
 				require.Empty(t, logs.find("task.store"))
 				require.Len(t, logs.find("task.late"), 1)
+			})
+		})
+	}
+}
+
+// A task that the store has lost does not count any more when its replica has learned that, and its handler has returned.
+func TestTaskThatTheStoreHasLostDoesNotCount(t *testing.T) {
+	for name, tt := range map[string]struct {
+		learn     func(ctx context.Context, task *servertest.Task)
+		completed string // how many tasks that have ended count then
+	}{
+		"its client asks":       {func(ctx context.Context, task *servertest.Task) { _, _ = task.Get(ctx) }, "0"},
+		"its client cancels":    {func(ctx context.Context, task *servertest.Task) { _ = task.Cancel(ctx) }, "0"},
+		"its handler has ended": {func(context.Context, *servertest.Task) {}, "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLosableReplicas(t, func(t *testing.T, r *losable) {
+				counts := func(working, completed string) {
+					t.Helper()
+					synctest.Wait()
+					text := scrape(t, r.tel[0])
+					require.Contains(t, text, `vitrine_tasks{status="working"} `+working+"\n")
+					require.Contains(t, text, `vitrine_tasks{status="completed"} `+completed+"\n")
+				}
+				running, more := r.start()
+				r.job.finish("done")
+				counts("1", "1")
+				r.ahead.Store(int64(1000 * time.Hour)) // the store loses all values
+				for _, task := range []*servertest.Task{r.tasks[0], more[0]} {
+					tt.learn(t.Context(), task)
+				}
+				counts("1", tt.completed)
+				running.finish("done")
+				counts("0", tt.completed)
 			})
 		})
 	}

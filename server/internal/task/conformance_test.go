@@ -75,6 +75,7 @@ func (w *replicas) open(t *testing.T) store.TaskStore {
 	of := link{w, string(rune('a' + len(w.stores))), t.Context()}
 	s := newShared(of, limits.Limits{}.WithDefaults, originOf, func(string) {})
 	s.lease.needed, s.lease.lapsed, s.lease.renewedAgain = func() bool { return true }, func() {}, func(context.Context) {}
+	s.here = func(string) bool { return false }
 	w.stores = append(w.stores, s)
 	return s
 }

@@ -60,6 +60,8 @@ type keptTask struct {
 	// of the end.
 	ended *list.Element
 	end   uint64
+	// lost says that the store has lost the record while the handler runs here: the task counts until that returns.
+	lost bool
 }
 
 // sizeAs returns the size of the task with the record rec, in bytes.
@@ -194,7 +196,7 @@ func (g *ledger) set(k *keptTask, rec *store.TaskRecord) {
 	g.resize(k, k.sizeAs(rec))
 	g.counts[k.rec.Status]--
 	g.counts[rec.Status]++
-	k.rec = g.entry(rec)
+	k.rec, k.lost = g.entry(rec), false
 	if rec.Status.Terminal() && k.ended == nil {
 		g.ends++
 		k.ended, k.end = k.share.ended.PushBack(k), g.ends

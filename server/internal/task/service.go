@@ -137,9 +137,12 @@ func (s *Service) enter(t *task) {
 
 func (s *Service) leave(t *task) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.running[t.id] == t {
 		delete(s.running, t.id)
+	}
+	s.mu.Unlock()
+	if shared := s.shared.Load(); shared != nil {
+		shared.returned(t.id)
 	}
 }
 

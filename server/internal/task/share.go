@@ -10,6 +10,7 @@ func (s *Service) Share(link Link) {
 	}
 	sh := newShared(link, s.core.Limits, s.origin, s.core.LimitReached)
 	sh.Watch(s.changed)
+	sh.here = func(id string) bool { return s.here(id) != nil }
 	sh.lease.needed = func() bool { return s.anyHere() || !sh.unsaved.empty() }
 	sh.lease.lapsed = s.readAll // others may have ended our tasks
 	sh.lease.renewedAgain = func(ctx context.Context) {

@@ -25,6 +25,7 @@ type shared struct {
 	search  *search
 	unsaved unsaved
 	changed func(*store.TaskRecord) // set by Watch, before any other call
+	here    func(id string) bool    // reports whether the handler of a task runs in this process
 }
 
 func newShared(link Link, limits func() limits.Limits, origin func(*store.TaskRecord) origin, reached func(string)) *shared {
@@ -77,6 +78,7 @@ func (s *shared) Load(ctx context.Context, id string) (*store.TaskRecord, error)
 	raw, err := s.values.Get(ctx, recordKey(id))
 	switch {
 	case errors.Is(err, store.ErrNoValue):
+		s.lose(id)
 		return nil, store.ErrNoTask
 	case err != nil:
 		return nil, errors.Join(errAway, err)
@@ -129,6 +131,9 @@ func (s *shared) Update(ctx context.Context, id string, change func(*store.TaskR
 		s.link.TellTask(id)
 	}
 	switch {
+	case errors.Is(own, store.ErrNoTask):
+		s.lose(id)
+		return nil, own
 	case own != nil:
 		return nil, own
 	case err != nil:
@@ -185,6 +190,28 @@ func (g *ledger) note(rec *store.TaskRecord) (made room) {
 // outdates reports whether the ledger has heard of a later change than rec.
 func (k *keptTask) outdates(rec *store.TaskRecord) bool {
 	return k.rec.Revision > rec.Revision || k.rec.Runs > 1 && k.rec.Runs > rec.Runs
+}
+
+// lose removes a task that the store has lost. If its handler runs here, the task counts until that returns.
+func (s *shared) lose(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := s.byID[id]; k != nil {
+		if k.lost = s.here(id); !k.lost {
+			s.forget(k)
+			s.wind()
+		}
+	}
+}
+
+// returned removes a task whose handler has returned, if the store has lost the task.
+func (g *ledger) returned(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if k := g.byID[id]; k != nil && k.lost {
+		g.forget(k)
+		g.wind()
+	}
 }
 
 // drop removes a task that was not created after all.
