@@ -89,7 +89,7 @@ func (s *Service) read(ctx context.Context, from *shared) {
 			return
 		}
 		if rec, err := from.Load(ctx, id); err == nil {
-			from.note(rec)
+			from.discard(ctx, from.note(rec))
 			s.changed(rec)
 			if rec.HandedOver && rec.Replica != from.link.Replica() {
 				s.takeOver(from, rec)

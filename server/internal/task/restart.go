@@ -118,7 +118,6 @@ func (s *Service) claim(ctx context.Context, shared *shared, t *task, old, next 
 	}
 	shared.drop(t.id)
 	made, err := shared.enter(next)
-	shared.report(made)
 	shared.discard(ctx, made)
 	if err != nil {
 		return err

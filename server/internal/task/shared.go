@@ -56,7 +56,6 @@ func (s *shared) Create(ctx context.Context, rec *store.TaskRecord) error {
 		return errors.Join(errAway, err)
 	}
 	made, err := s.enter(rec)
-	s.report(made)
 	if err == nil {
 		var claimed bool
 		switch claimed, err = s.values.Claim(ctx, recordKey(rec.TaskID), raw, time.Until(rec.Expires)); {
@@ -125,7 +124,6 @@ func (s *shared) Update(ctx context.Context, id string, change func(*store.TaskR
 	if err == nil {
 		made.add(s.note(rec))
 	}
-	s.report(made)
 	s.discard(ctx, made)
 	if rec != nil { // also after an error the store may have it
 		s.link.TellTask(id)
@@ -143,8 +141,10 @@ func (s *shared) Update(ctx context.Context, id string, change func(*store.TaskR
 	return rec, nil
 }
 
-// discard deletes the records that the ledger has given up. One that cannot be deleted expires.
+// discard counts the limits that were reached, and deletes the records that the ledger has given up. One that cannot be
+// deleted expires.
 func (s *shared) discard(ctx context.Context, r room) {
+	s.report(r)
 	for _, gone := range r.gone {
 		late := s.unsaved.drop(gone.TaskID)
 		err := s.values.Update(ctx, recordKey(gone.TaskID), func(old []byte) ([]byte, time.Duration, error) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/vitrine-mcp/vitrine/internal/limits"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/server/internal/notify"
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
@@ -163,4 +164,35 @@ func TestChangeOnItsWayHasItsRoom(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, used+1000-100, s.share().Used)
 	})
+}
+
+// A replica reads the end of one of its tasks at another replica. What it gives up to make room for that leaves the store, too.
+func TestEndAtAnotherReplicaMakesRoom(t *testing.T) {
+	for name, others := range map[string]bool{"an older task has ended": true, "there is nothing to give up": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := new(replicas)
+				reached := map[string]int{}
+				s, other := all.open(t).(*shared), all.open(t).(*shared)
+				s.limits = limits.Limits{MaxTaskBytes: 3000}.WithDefaults
+				s.reached = func(limit string) { reached[limit]++ }
+				if others {
+					require.NoError(t, s.Create(t.Context(), working("older")))
+					_, err := s.Update(t.Context(), "older", completes(1000))
+					require.NoError(t, err)
+				}
+				require.NoError(t, s.Create(t.Context(), working("task")))
+				_, err := other.Update(t.Context(), "task", completes(map[bool]int{true: 2000, false: 4000}[others]))
+				require.NoError(t, err)
+
+				service := &Service{hub: new(notify.Hub)}
+				service.reader.add([]string{"task"})
+				service.read(t.Context(), s)
+				require.Equal(t, map[mcp.TaskStatus]int{mcp.TaskCompleted: 1}, counts(s), "the store has its end")
+				require.Equal(t, map[string]int{limits.NameTaskBytes: 1}, reached)
+				_, err = s.Load(t.Context(), "older")
+				require.Equal(t, store.ErrNoTask, err)
+			})
+		})
+	}
 }
