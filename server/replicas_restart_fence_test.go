@@ -105,6 +105,36 @@ func TestTaskComesBack(t *testing.T) {
 	})
 }
 
+// A subscriber of a task that this replica has run hears of it also when another replica has taken it over and is lost.
+func TestSubscriberWhereATaskHasRun(t *testing.T) {
+	inRestartingReplicas(t, func(t *testing.T, r *restarting) {
+		first, task := r.start(t)
+		sub, err := r.clients[0].Listen(t.Context(), mcp.SubscriptionFilter{TaskIDs: []string{task.TaskID}})
+		require.NoError(t, err)
+		r.links[0].cut.Store(true)
+		second, _ := r.next(t, task, 1)
+		r.links[0].cut.Store(false)
+		time.Sleep(15 * time.Second)
+		first.finish("late")
+		synctest.Wait()
+		r.links[1].cut.Store(true)
+		time.Sleep(lostAfter + 5*time.Second) // nobody asks for the task
+		third := r.begun(t, 0)
+		third.finish("done")
+		second.finish("late, too")
+		for {
+			change, err := sub.Next(t.Context())
+			require.NoError(t, err)
+			state, err := change.TaskChange()
+			require.NoError(t, err)
+			if state.Status.Terminal() {
+				require.Equal(t, "done", state.Result.Text())
+				return
+			}
+		}
+	})
+}
+
 // A store that takes the change of hands and does not say so has not lost the task.
 func TestTakeoverWhoseAnswerIsLost(t *testing.T) {
 	inRestartingReplicas(t, func(t *testing.T, r *restarting) {

@@ -109,13 +109,18 @@ func (s *Service) owned(ctx context.Context, req *middleware.Request, id string)
 
 // changed is called by the store after each change of a task, in this process or another one.
 func (s *Service) changed(rec *store.TaskRecord) {
-	if topic := (notify.Topic{Kind: notify.Task, Name: rec.TaskID}); s.hub.HasSubscribers(topic) {
+	topic := notify.Topic{Kind: notify.Task, Name: rec.TaskID}
+	subscribed := s.hub.HasSubscribers(topic)
+	if subscribed {
 		if raw, err := wire.Marshal(nil, resultOf(rec)); err == nil { // else the client polls and gets the error
 			s.hub.Publish(notify.Notification{Topic: topic, Params: raw, Revision: rec.Revision, Items: []any{s.tool(rec.Tool)}})
 		}
 	}
 	if shared := s.shared.Load(); shared != nil {
 		shared.search.follow(rec, shared.link.Replica())
+		if subscribed {
+			s.watch(rec) // the task may have been taken from this replica
+		}
 	}
 	if t := s.here(rec.TaskID); t != nil {
 		t.changed(rec)
