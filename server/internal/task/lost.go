@@ -92,7 +92,7 @@ func (s *Service) replace(ctx context.Context, shared *shared, replica, id strin
 func (s *Service) lose(ctx context.Context, rec *store.TaskRecord, why error) error {
 	end := lostEnd(why)
 	var wrote *store.TaskRecord
-	now, err := s.change(ctx, rec.TaskID, func(now *store.TaskRecord) error {
+	_, err := s.change(ctx, rec.TaskID, func(now *store.TaskRecord) error {
 		if takenOver(now, rec.Runs, rec.Replica) {
 			return errTakenOver
 		}
@@ -103,16 +103,14 @@ func (s *Service) lose(ctx context.Context, rec *store.TaskRecord, why error) er
 	})
 	if errors.Is(err, errAway) && wrote != nil {
 		if over, known := s.settle(ctx, rec.TaskID, nil); errors.Is(known, errTaskOver) {
-			now, err = over, known
+			err = known
 			if over.Revision == wrote.Revision && over.LastUpdatedAt.Equal(wrote.LastUpdatedAt) { // this replica has ended it
-				s.changed(over)
 				err = nil
 			}
 		}
 	}
 	switch {
-	case errors.Is(err, errTaskOver): // nobody has told us of its end
-		s.changed(now)
+	case errors.Is(err, errTaskOver):
 		return nil
 	case errors.Is(err, store.ErrNoTask):
 		s.shared.Load().search.over(rec.TaskID)

@@ -87,13 +87,13 @@ func (s *shared) Load(ctx context.Context, id string) (*store.TaskRecord, error)
 
 // Update implements store.TaskStore.
 func (s *shared) Update(ctx context.Context, id string, change func(*store.TaskRecord) error) (*store.TaskRecord, error) {
-	var rec *store.TaskRecord
-	var own error // of the change
+	var rec, found *store.TaskRecord // found is what the change has refused
+	var own error                    // of the change
 	var made room
 	var held reservation
 	defer s.release(&held)
 	err := s.values.Update(ctx, recordKey(id), func(old []byte) (raw []byte, life time.Duration, err error) {
-		rec = nil
+		rec, found = nil, nil
 		defer func() { own = err }()
 		s.release(&held) // others have changed the record meanwhile
 		if old == nil {
@@ -105,7 +105,8 @@ func (s *shared) Update(ctx context.Context, id string, change func(*store.TaskR
 		}
 		if err := change(next); err != nil {
 			if errors.Is(err, errTaskOver) || errors.Is(err, errTakenOver) {
-				made.add(s.note(next)) // another replica has ended it, or runs it
+				found = next // another replica has ended it, or runs it
+				made.add(s.note(found))
 			}
 			return nil, 0, err
 		}
@@ -129,6 +130,9 @@ func (s *shared) Update(ctx context.Context, id string, change func(*store.TaskR
 		s.link.TellTask(id)
 	}
 	switch {
+	case found != nil: // perhaps nobody has told us
+		s.changed(found)
+		return nil, own
 	case errors.Is(own, store.ErrNoTask):
 		s.lose(id)
 		return nil, own
