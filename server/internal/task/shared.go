@@ -191,9 +191,9 @@ func (g *ledger) note(rec *store.TaskRecord) (made room) {
 	return made
 }
 
-// outdates reports whether the ledger has heard of a later change than rec.
+// outdates reports whether the ledger has heard of a later change than rec, or has an end that is not stored yet.
 func (k *keptTask) outdates(rec *store.TaskRecord) bool {
-	return k.rec.Revision > rec.Revision || k.rec.Runs > 1 && k.rec.Runs > rec.Runs
+	return k.ended != nil && !rec.Status.Terminal() || k.rec.Revision > rec.Revision || k.rec.Runs > 1 && k.rec.Runs > rec.Runs
 }
 
 // lose removes a task that the store has lost. If its handler runs here, the task counts until that returns.

@@ -196,3 +196,26 @@ func TestEndAtAnotherReplicaMakesRoom(t *testing.T) {
 		})
 	}
 }
+
+// An end that waits for the store counts as the end of its task, also if the task is read meanwhile.
+func TestReadTaskWhoseEndIsNotStoredYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := new(replicas)
+		s := all.open(t).(*shared)
+		require.NoError(t, s.Create(t.Context(), working("task")))
+		_, err := s.expect("task", func(rec *store.TaskRecord) error { // it has no revision before it is stored
+			rec.Status, rec.Result = mcp.TaskCompleted, make(jsontext.Value, 1000)
+			return nil
+		})
+		require.NoError(t, err)
+		used := s.share().Used
+		service := &Service{hub: new(notify.Hub)}
+		service.reader.add([]string{"task"})
+		service.read(t.Context(), s)
+		require.Equal(t, map[mcp.TaskStatus]int{mcp.TaskCompleted: 1}, counts(s))
+		require.Equal(t, used, s.share().Used)
+		_, err = s.Update(t.Context(), "task", completes(1000))
+		require.NoError(t, err)
+		require.Equal(t, used, s.share().Used)
+	})
+}
