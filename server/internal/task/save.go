@@ -57,14 +57,12 @@ func (s *Service) save(ctx context.Context, shared *shared) {
 			})
 		}
 		switch {
-		case errors.Is(err, errAway):
-			continue
+		case errors.Is(err, errAway), !shared.unsaved.drop(id): // it still waits, or another goroutine has saved it
 		case errors.Is(err, errTakenOver):
 			s.fence(ctx, late.named...)
 		case err != nil && !errors.Is(err, errTaskOver):
 			s.unstored.Add(1)
 			s.logger.ErrorContext(ctx, "task.store", append(late.named, "error", err)...)
 		}
-		shared.unsaved.drop(id)
 	}
 }
