@@ -51,8 +51,11 @@ func (s *Service) save(ctx context.Context, shared *shared) {
 		_, err := s.change(ctx, id, late.end)
 		if limit, _ := mcp.AsError(err); limit != nil { // the result is too large for the store
 			_, err = s.change(ctx, id, func(rec *store.TaskRecord) error {
+				if err := late.end(rec); err != nil { // another replica has taken it over since
+					return err
+				}
 				s.close(rec, mcp.TaskFailed, limit.Message)
-				rec.Error = storable(limit)
+				rec.Result, rec.Error = nil, storable(limit)
 				return nil
 			})
 		}
