@@ -237,7 +237,9 @@ func (g *ledger) forget(k *keptTask) *store.TaskRecord {
 	if k.share.tasks--; k.share.tasks == 0 {
 		delete(g.callers, k.share.caller)
 	}
-	return k.rec
+	rec := k.rec
+	k.rec = nil // what is reserved for the task is released
+	return rec
 }
 
 // expire removes the tasks that have expired.

@@ -11,27 +11,30 @@ type reservation struct {
 }
 
 // reserve makes room for a record that is about to be stored, or returns the error of the limit that has no room for it.
-func (g *ledger) reserve(rec *store.TaskRecord) (held reservation, made room, err error) {
+func (g *ledger) reserve(held *reservation, rec *store.TaskRecord) (made room, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	k := g.find(rec.TaskID)
-	if k == nil || takenOver(rec, k.rec.Runs, k.rec.Replica) || k.outdates(rec) {
-		return held, made, nil
+	k := g.byID[rec.TaskID]
+	if k == nil {
+		return made, nil
 	}
 	size := k.sizeAs(rec)
 	if made, err = g.fit(k, size); err == nil && size > k.size {
-		held = reservation{k, k.rec, k.size}
+		*held = reservation{k, k.rec, k.size}
 		g.resize(k, size)
 	}
-	return held, made, err
+	return made, err
 }
 
 // release gives a reservation up. It does nothing if the ledger has noted a change of the task since.
 func (g *ledger) release(held *reservation) {
+	if held.task == nil {
+		return
+	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if k := held.task; k != nil && g.byID[held.rec.TaskID] == k && k.rec == held.rec {
+	if k := held.task; k.rec == held.rec {
 		g.resize(k, min(k.size, held.size))
 	}
-	*held = reservation{}
+	g.mu.Unlock()
+	held.task = nil
 }

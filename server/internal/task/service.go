@@ -147,7 +147,7 @@ func (s *Service) leave(t *task) {
 	}
 	s.mu.Unlock()
 	if shared := s.shared.Load(); shared != nil {
-		shared.returned(t.id)
+		shared.lose(t.id, false)
 	}
 }
 

@@ -77,7 +77,7 @@ func (s *shared) Load(ctx context.Context, id string) (*store.TaskRecord, error)
 	raw, err := s.values.Get(ctx, recordKey(id))
 	switch {
 	case errors.Is(err, store.ErrNoValue):
-		s.lose(id)
+		s.lose(id, true)
 		return nil, store.ErrNoTask
 	case err != nil:
 		return nil, errors.Join(errAway, err)
@@ -87,13 +87,13 @@ func (s *shared) Load(ctx context.Context, id string) (*store.TaskRecord, error)
 
 // Update implements store.TaskStore.
 func (s *shared) Update(ctx context.Context, id string, change func(*store.TaskRecord) error) (*store.TaskRecord, error) {
-	var rec, found *store.TaskRecord // found is what the change has refused
-	var own error                    // of the change
+	var now *store.TaskRecord // the record after that, if the store has it
+	var own error             // of the change
 	var made room
 	var held reservation
 	defer s.release(&held)
 	err := s.values.Update(ctx, recordKey(id), func(old []byte) (raw []byte, life time.Duration, err error) {
-		rec, found = nil, nil
+		now = nil
 		defer func() { own = err }()
 		s.release(&held) // others have changed the record meanwhile
 		if old == nil {
@@ -105,44 +105,40 @@ func (s *shared) Update(ctx context.Context, id string, change func(*store.TaskR
 		}
 		if err := change(next); err != nil {
 			if errors.Is(err, errTaskOver) || errors.Is(err, errTakenOver) {
-				found = next // another replica has ended it, or runs it
-				made.add(s.note(found))
+				now = next // another replica has ended it, or runs it, and perhaps nobody has told us
 			}
 			return nil, 0, err
 		}
 		if raw, err = encodeRecord(next); err != nil {
 			return nil, 0, err
 		}
-		var r room
-		held, r, err = s.reserve(next)
-		made.add(r)
-		if err != nil {
+		r, err := s.reserve(&held, next)
+		if made.add(r); err != nil {
 			return nil, 0, err
 		}
-		rec = next
+		now = next
 		return raw, time.Until(next.Expires), nil
 	})
-	if err == nil {
-		made.add(s.note(rec))
+	unsure := own == nil && err != nil
+	if now != nil && !unsure {
+		made.add(s.note(now))
 	}
 	s.discard(ctx, made)
-	if rec != nil { // also after an error the store may have it
+	if own == nil && now != nil { // also after an error the store may have it
 		s.link.TellTask(id)
 	}
 	switch {
-	case found != nil: // perhaps nobody has told us
-		s.changed(found)
-		return nil, own
-	case errors.Is(own, store.ErrNoTask):
-		s.lose(id)
-		return nil, own
-	case own != nil:
-		return nil, own
-	case err != nil:
+	case unsure:
 		return nil, errors.Join(errAway, err)
+	case errors.Is(own, store.ErrNoTask):
+		s.lose(id, true)
+	case own == nil, now != nil:
+		s.changed(now)
 	}
-	s.changed(rec)
-	return rec, nil
+	if own != nil {
+		now = nil
+	}
+	return now, own
 }
 
 // discard counts the limits that were reached, and deletes the records that the ledger has given up. One that cannot be
@@ -196,25 +192,18 @@ func (k *keptTask) outdates(rec *store.TaskRecord) bool {
 	return k.ended != nil && !rec.Status.Terminal() || k.rec.Revision > rec.Revision || k.rec.Runs > 1 && k.rec.Runs > rec.Runs
 }
 
-// lose removes a task that the store has lost. If its handler runs here, the task counts until that returns.
-func (s *shared) lose(id string) {
+// lose removes a task that the store has lost: at once, or when the handler that runs here has returned. now says that the
+// store has just been found without the task.
+func (s *shared) lose(id string, now bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k := s.byID[id]; k != nil {
-		if k.lost = s.here(id); !k.lost {
-			s.forget(k)
-			s.wind()
-		}
+	k := s.byID[id]
+	if k == nil {
+		return
 	}
-}
-
-// returned removes a task whose handler has returned, if the store has lost the task.
-func (g *ledger) returned(id string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if k := g.byID[id]; k != nil && k.lost {
-		g.forget(k)
-		g.wind()
+	if k.lost = k.lost || now; k.lost && !s.here(id) {
+		s.forget(k)
+		s.wind()
 	}
 }
 
