@@ -81,6 +81,26 @@ func TestLateEndIsFenced(t *testing.T) {
 	}
 }
 
+// A task reaches the end of its life while the store is away, and then its handler returns. Its client and the log are told of
+// the same end.
+func TestHandlerReturnsAfterAnEndThatWaits(t *testing.T) {
+	inRestartingReplicas(t, func(t *testing.T, r *restarting) {
+		first, task := r.start(t)
+		r.links[0].cut.Store(true)
+		time.Sleep(10*time.Minute + time.Second)
+		first.finish("late")
+		synctest.Wait()
+		late := r.logs[0].find("task.late")
+		require.Len(t, late, 1)
+		require.EqualValues(t, mcp.TaskFailed, late[0].attrs["status"])
+		r.links[0].cut.Store(false)
+		time.Sleep(20 * time.Second)
+		state := r.state(t, 1, task)
+		require.Equal(t, mcp.TaskFailed, state.Status)
+		require.Contains(t, state.Error.Message, "longer than it may live")
+	})
+}
+
 // A replica whose own task was taken over may take it back.
 func TestTaskComesBack(t *testing.T) {
 	inRestartingReplicas(t, func(t *testing.T, r *restarting) {

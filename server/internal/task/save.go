@@ -8,41 +8,47 @@ import (
 	"github.com/vitrine-mcp/vitrine/store"
 )
 
-// saveLater has the end of a task stored when the store is back. It returns the error of the limit that has no room
-// for it.
-func (s *Service) saveLater(t *task, end func(*store.TaskRecord) error) error {
+// saveLater implements task.saveLater. It also returns the error of the limit that has no room for the end.
+func (s *Service) saveLater(t *task, end func(*store.TaskRecord) error) (*store.TaskRecord, error) {
 	shared := s.shared.Load()
 	if shared == nil {
-		return nil
+		return nil, nil
 	}
-	made, err := shared.expect(t.id, end)
+	rec, made, err := shared.expect(t.id, end)
 	shared.report(made)
 	if err != nil {
-		return err
+		return rec, err
 	}
 	for _, gone := range made.gone {
 		shared.unsaved.drop(gone.TaskID)
 	}
 	shared.unsaved.add(t.id, lateEnd{end, t.work.LogAttrs()})
-	return nil
+	return rec, nil
 }
 
 // Unstored returns how many ends of tasks their store does not have.
 func (s *Service) Unstored() uint64 { return s.unstored.Load() }
 
-// expect counts a task as it will be stored.
-func (g *ledger) expect(id string, end func(*store.TaskRecord) error) (room, error) {
+// expect counts a task as it will be stored, and returns that. A task that has ended keeps its end, which it returns with
+// errTaskOver.
+func (g *ledger) expect(id string, end func(*store.TaskRecord) error) (rec *store.TaskRecord, made room, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	k := g.find(id)
-	if k == nil {
-		return room{}, store.ErrNoTask
+	switch {
+	case k == nil:
+		return nil, made, store.ErrNoTask
+	case k.ended != nil:
+		return k.rec, made, errTaskOver
 	}
-	rec := k.rec.Clone()
-	if err := end(rec); err != nil {
-		return room{}, err
+	rec = k.rec.Clone()
+	if err = end(rec); err == nil {
+		made, err = g.put(k, rec)
 	}
-	return g.put(k, rec)
+	if err == nil {
+		k.rec = rec // with its error, until it is stored
+	}
+	return rec, made, err
 }
 
 // save stores the ends that wait for it.

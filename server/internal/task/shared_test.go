@@ -45,7 +45,7 @@ func TestRecordIsDeletedOnlyIfItsTaskHasEndedHere(t *testing.T) {
 					})
 				}
 				require.NoError(t, create("first"))
-				_, err := s.expect("first", ends)
+				_, _, err := s.expect("first", ends)
 				require.NoError(t, err)
 				if tt.waits {
 					s.unsaved.add("first", lateEnd{end: ends})
@@ -203,7 +203,7 @@ func TestReadTaskWhoseEndIsNotStoredYet(t *testing.T) {
 		all := new(replicas)
 		s := all.open(t).(*shared)
 		require.NoError(t, s.Create(t.Context(), working("task")))
-		_, err := s.expect("task", func(rec *store.TaskRecord) error { // it has no revision before it is stored
+		_, _, err := s.expect("task", func(rec *store.TaskRecord) error { // it has no revision before it is stored
 			rec.Status, rec.Result = mcp.TaskCompleted, make(jsontext.Value, 1000)
 			return nil
 		})

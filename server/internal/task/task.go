@@ -26,8 +26,9 @@ import (
 type task struct {
 	records *records
 	leave   func() // removes the task from those that run
-	// saveLater has the end stored when the store is back, if replicas share it.
-	saveLater func(t *task, end func(*store.TaskRecord) error) error
+	// saveLater has the end stored when the store is back, if replicas share it. If another end waits already, or is known to
+	// be stored, it returns that and errTaskOver.
+	saveLater func(t *task, end func(*store.TaskRecord) error) (*store.TaskRecord, error)
 	request   *middleware.Request // as the handler, or before that the core, has it
 	core      *session.Request
 	id        string
@@ -225,7 +226,7 @@ func (t *task) end(status mcp.TaskStatus, result jsontext.Value, failed *mcp.Err
 	}
 	rec, err := t.change(end)
 	if errors.Is(err, errAway) {
-		err = t.saveLater(t, t.unlessTakenOver(end))
+		rec, err = t.saveLater(t, t.unlessTakenOver(end))
 	}
 	return rec, err
 }

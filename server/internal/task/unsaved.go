@@ -25,9 +25,7 @@ func (u *unsaved) add(id string, end lateEnd) {
 	if u.ends == nil {
 		u.ends = map[string]lateEnd{}
 	}
-	if _, has := u.ends[id]; !has { // the first end counts
-		u.ends[id] = end
-	}
+	u.ends[id] = end
 }
 
 // drop forgets the end of a task, and reports whether there was one.
