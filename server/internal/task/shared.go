@@ -121,7 +121,7 @@ func (s *shared) Update(ctx context.Context, id string, change func(*store.TaskR
 	})
 	unsure := own == nil && err != nil
 	if now != nil && !unsure {
-		made.add(s.note(now))
+		s.discard(ctx, s.note(now))
 	}
 	s.discard(ctx, made)
 	if own == nil && now != nil { // also after an error the store may have it
