@@ -28,8 +28,12 @@ type cached struct {
 
 // valid reports whether an entry may still be used: its time is not over, and its issuer still has
 // the keys that have verified it.
-func (c *cached) valid(now time.Time) bool {
-	if !now.Before(c.until) {
+func (c *cached) valid(now time.Time) bool { return now.Before(c.until) && c.known(now) }
+
+// known reports whether nothing has happened since that makes the token bad: it has not expired, and its issuer still has the
+// keys that have verified it.
+func (c *cached) known(now time.Time) bool {
+	if !now.Before(c.expires) {
 		return false
 	}
 	for _, k := range c.keys {
@@ -40,7 +44,7 @@ func (c *cached) valid(now time.Time) bool {
 	return true
 }
 
-// get returns the principal of a token, or nil.
+// get returns the principal of a token, or nil. An entry whose time is over remains while there is room, see ranOut.
 func (t *tokenCache) get(d digest, now time.Time) *auth.Principal {
 	t.mu.RLock()
 	c := t.entries[d]
@@ -50,6 +54,8 @@ func (t *tokenCache) get(d digest, now time.Time) *auth.Principal {
 		return nil
 	case c.valid(now):
 		return c.principal
+	case c.known(now):
+		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,6 +63,23 @@ func (t *tokenCache) get(d digest, now time.Time) *auth.Principal {
 		t.remove(d, c)
 	}
 	return nil
+}
+
+// ranOut reports whether a token was good when it was verified, which must be done again now.
+func (t *tokenCache) ranOut(d digest, now time.Time) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	c := t.entries[d]
+	return c != nil && c.known(now)
+}
+
+// drop removes a token that has turned out to be bad.
+func (t *tokenCache) drop(d digest) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.entries[d]; c != nil {
+		t.remove(d, c)
+	}
 }
 
 // add adds an entry. If there is no room, entries in the random order of maps go: a caller cannot

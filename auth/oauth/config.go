@@ -110,7 +110,8 @@ type Limits struct {
 	// remembered. A token of 1 KiB takes 2 to 4 KiB, because its claims are kept. Default: 16 MiB.
 	MaxTokenCacheBytes int
 	// MaxAuthFailures (max_auth_failures) bounds the introspections in a minute that one address
-	// may cause in vain; a network of IPv6 of 64 bits is one address. Default: 20.
+	// may cause in vain; a network of IPv6 of 64 bits is one address. A token that was refused is not
+	// asked about again for 5 s. One that was good before is asked about all the same. Default: 20.
 	MaxAuthFailures int
 	// MaxAuthAddresses (max_auth_addresses) bounds the addresses whose failures are remembered.
 	// Default: 10,000.

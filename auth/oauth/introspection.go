@@ -56,9 +56,11 @@ var errFull = errors.New("there are too many introspections at one time (" + lim
 
 // introspect asks the issuer about a token. Requests with the same token ask once: the answer is
 // remembered before they have it, and one that comes a moment later finds it. An address whose
-// tokens were bad too often is refused before anything is asked.
+// tokens were bad too often is refused before anything is asked, but not with a token that was good
+// when the issuer was asked before: others behind the address may have bad ones.
 func (s *ResourceServer) introspect(ctx context.Context, caller *auth.Caller, token string, sum digest) (verified, *refusal) {
-	if wait := s.failures.wait(caller.RemoteAddr, s.cfg.Now()); wait > 0 {
+	now := s.cfg.Now()
+	if wait := s.failures.wait(caller.RemoteAddr, now); wait > 0 && !s.cache.ranOut(sum, now) {
 		s.counts.reached(limitFailures)
 		return verified{}, rateLimited(wait)
 	}
@@ -68,13 +70,15 @@ func (s *ResourceServer) introspect(ctx context.Context, caller *auth.Caller, to
 		if p := s.cache.get(sum, now); p != nil {
 			return introspected{verified: verified{principal: p, expires: p.Expires}}, nil
 		}
+		if reason := s.refused.reason(sum, now); reason != "" {
+			return introspected{refused: s.refuse(reason, errRefusedBefore)}, nil
+		}
 		v, refused := s.ask(address, token)
 		switch {
 		case refused == nil:
 			s.remember(sum, v, now)
-		case refused.Reason == reasonUnavailable: // not the caller's fault
-		case s.failures.add(address, s.cfg.Now()):
-			s.counts.reached(limitAddresses)
+		case refused.Reason != reasonUnavailable: // that is not the caller's fault
+			s.failed(address, sum, refused.Reason)
 		}
 		return introspected{v, refused}, nil
 	})
@@ -84,6 +88,16 @@ func (s *ResourceServer) introspect(ctx context.Context, caller *auth.Caller, to
 		return result.verified, result.refused
 	case <-ctx.Done():
 		return verified{}, unavailable(0, context.Cause(ctx))
+	}
+}
+
+// failed notes that the issuer was asked in vain about a token of a caller at an address.
+func (s *ResourceServer) failed(address string, sum digest, reason string) {
+	now := s.cfg.Now()
+	s.cache.drop(sum)
+	s.refused.add(sum, reason, now)
+	if s.failures.add(address, now) {
+		s.counts.reached(limitAddresses)
 	}
 }
 

@@ -212,7 +212,7 @@ func TestManyAddressesFail(t *testing.T) {
 		c.Limits.MaxAuthAddresses = 10
 	})
 	for n := range 100 {
-		require.Equal(t, "token_inactive", refusedFor(t, rs, from(fmt.Sprintf("192.0.2.%d:1", n), "bad")).Reason)
+		require.Equal(t, "token_inactive", refusedFor(t, rs, from(fmt.Sprintf("192.0.2.%d:1", n), fmt.Sprint("bad", n))).Reason)
 	}
 	require.EqualValues(t, 90, rs.Stats().LimitsReached["max_auth_addresses"])
 }
@@ -292,6 +292,7 @@ func TestIntrospectionOfJWTs(t *testing.T) {
 	})
 	token := key.sign(goodClaims(), nil)
 	require.Equal(t, "token_inactive", refusedFor(t, rs, bearer(token)).Reason)
+	token = key.sign(with(goodClaims(), jwt.MapClaims{"jti": "2"}), nil)
 	issuer.know(token, nil)
 	admitted(t, rs, bearer(token))
 	require.Zero(t, issuer.fetches("/keys"))
@@ -315,6 +316,7 @@ func TestIntrospectionOfJWTsOfSeveralIssuers(t *testing.T) {
 
 	token := first.sign(goodClaims(), nil)
 	require.Equal(t, "token_inactive", refusedFor(t, rs, bearer(token)).Reason)
+	token = first.sign(with(goodClaims(), jwt.MapClaims{"jti": "2"}), nil)
 	one.know(token, nil)
 	require.Equal(t, one.name, admitted(t, rs, bearer(token)).Issuer)
 	one.know("opaque", nil)

@@ -46,6 +46,7 @@ type ResourceServer struct {
 	metadata   metadata
 	challenges challenges
 	cache      tokenCache
+	refused    refusedTokens
 	failures   failures
 	counts     counters
 	// introspections joins the introspections of one token; slots bounds those of all, so that one address leaves room for others.
@@ -72,6 +73,7 @@ func New(cfg Config) (*ResourceServer, error) {
 	s := &ResourceServer{
 		cfg: cfg, issuers: map[string]*issuer{}, slots: share.NewPool(cfg.Limits.MaxIntrospections), table: share.NewTable(),
 		cache:    tokenCache{entries: map[digest]*cached{}, max: cfg.Limits.MaxTokenCacheBytes},
+		refused:  refusedTokens{byDigest: map[digest]refusedToken{}},
 		failures: failures{byAddress: map[addressKey]*bucket{}, perMinute: float64(cfg.Limits.MaxAuthFailures), max: cfg.Limits.MaxAuthAddresses},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -87,15 +89,16 @@ func New(cfg Config) (*ResourceServer, error) {
 	return s, nil
 }
 
-// MaxBytes returns the memory that callers can make the server hold, in bytes: verified tokens, addresses with failures, and
-// what issuers answer.
+// MaxBytes returns the memory that callers can make the server hold, in bytes: verified and refused tokens, addresses with
+// failures, and what issuers answer.
 func (s *ResourceServer) MaxBytes() int {
 	l := s.cfg.Limits
-	documents := len(s.cfg.Issuers)
+	documents, refused := len(s.cfg.Issuers), 0
 	if s.cfg.Introspection != nil {
 		documents += l.MaxIntrospections
+		refused = maxRefused
 	}
-	return l.MaxTokenCacheBytes + l.MaxAuthAddresses*addressBytes + documents*l.MaxIssuerBytes
+	return l.MaxTokenCacheBytes + refused*refusedBytes + l.MaxAuthAddresses*addressBytes + documents*l.MaxIssuerBytes
 }
 
 // addressBytes is what an address with failures takes.
@@ -171,6 +174,10 @@ func (s *ResourceServer) verify(ctx context.Context, caller *auth.Caller, token 
 	if p := s.cache.get(sum, now); p != nil {
 		s.counts.cacheHits.Add(1)
 		return p, nil
+	}
+	if reason := s.refused.reason(sum, now); reason != "" {
+		s.counts.cacheRefused.Add(1)
+		return nil, (*mcp.Refusal)(s.refuse(reason, errRefusedBefore))
 	}
 	s.start.Do(s.keepFresh)
 	how, verifyToken := &s.counts.jwt, s.verifyJWT

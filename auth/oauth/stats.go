@@ -11,8 +11,8 @@ import (
 
 // counters count what the resource server does.
 type counters struct {
-	cacheHits          atomic.Uint64
-	jwt, introspection verifications
+	cacheHits, cacheRefused atomic.Uint64
+	jwt, introspection      verifications
 
 	mu     sync.Mutex // guards limits
 	limits map[string]uint64
@@ -56,7 +56,7 @@ func (v *verifications) stats(method string) auth.VerificationStats {
 func (s *ResourceServer) Stats() auth.Stats {
 	out := auth.Stats{
 		Verifications: []auth.VerificationStats{
-			{Method: auth.MethodCache, Accepted: s.counts.cacheHits.Load()},
+			{Method: auth.MethodCache, Accepted: s.counts.cacheHits.Load(), Refused: s.counts.cacheRefused.Load()},
 			s.counts.jwt.stats(auth.MethodJWT), s.counts.introspection.stats(auth.MethodIntrospection),
 		},
 		Evicted: s.cache.evicted.Load(), Limits: s.cfg.Limits.list(),
