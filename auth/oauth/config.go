@@ -49,7 +49,7 @@ type Config struct {
 	// ES256, ES384, ES512, EdDSA, RS256, RS384, RS512, PS256, PS384 and PS512.
 	Algorithms []string
 	// RequireTokenType refuses tokens that do not have the type at+jwt (RFC 9068). Without it an
-	// issuer's tokens need that type as soon as one of them had it.
+	// issuer's tokens need that type as soon as one of them had it. Tokens that are no JWTs have no type.
 	RequireTokenType bool
 	// ClockSkew is how far the clocks of issuers may be from this one. Default: 10 s; at most 5
 	// minutes. A negative value stands for 0.
@@ -89,7 +89,8 @@ type Config struct {
 }
 
 // An Introspection says how to ask about tokens (RFC 7662). The answer must have the claims that a
-// JWT must have: sub, aud and exp; iss may be left out.
+// JWT must have: sub, aud and exp; iss may be left out. The claims typ and token_use must not say that
+// it is an ID token or a refresh token.
 type Introspection struct {
 	// Issuer is the issuer that is asked, one of Config.Issuers. It may be "" if there is only one.
 	Issuer string

@@ -26,18 +26,38 @@ func (s *ResourceServer) introspects(token string) bool {
 	if !i.Always || len(s.issuers) == 1 {
 		return i.Always
 	}
-	named := namedIssuer(token)
+	named := unverifiedClaims(token).issuer
 	return named == i.Issuer || s.issuers[named] == nil
 }
 
-// namedIssuer returns the claim iss of a JWT that is not verified, or "". It does not decode the header, see maxHeaderValues.
-func namedIssuer(token string) string {
+// unverifiedClaims returns what a JWT says that is not verified. Claims that cannot be read say nothing. It does not decode
+// the header, see maxHeaderValues.
+func unverifiedClaims(token string) *unverified {
 	_, rest, _ := strings.Cut(token, ".")
 	payload, _, _ := strings.Cut(rest, ".")
 	text, _ := base64.RawURLEncoding.DecodeString(payload)
 	c := &unverified{}
-	_ = json.Unmarshal(text, c) // what cannot be read names no issuer
-	return c.issuer
+	_ = json.Unmarshal(text, c)
+	return c
+}
+
+// introspectedType refuses a token that is a JWT, but no access token, before the issuer is asked about it. The issuer verifies
+// its signature (RFC 7662, section 4). typed tells that it has the type of access tokens.
+func (s *ResourceServer) introspectedType(from *issuer, token string) (typed bool, refused *refusal) {
+	alg, values := readHeader(token)
+	switch {
+	case !alg:
+		return false, nil // an opaque token has no type
+	case values > maxHeaderValues:
+		return false, s.refuse(reasonMalformed, errFullHeader)
+	}
+	encoded, _, _ := strings.Cut(token, ".")
+	text, _ := base64.RawURLEncoding.DecodeString(encoded) // readHeader has decoded it
+	var header map[string]any
+	if err := json.Unmarshal(text, &header); err != nil {
+		return false, s.refuse(reasonMalformed, err)
+	}
+	return s.tokenType(from, header, unverifiedClaims(token))
 }
 
 // looksLikeJWT reports whether a token has three parts, of which the first is a JSON object with the member alg.
@@ -59,6 +79,11 @@ var errFull = errors.New("there are too many introspections at one time (" + lim
 // tokens were bad too often is refused before anything is asked, but not with a token that was good
 // when the issuer was asked before: others behind the address may have bad ones.
 func (s *ResourceServer) introspect(ctx context.Context, caller *auth.Caller, token string, sum digest) (verified, *refusal) {
+	from := s.issuers[s.cfg.Introspection.Issuer]
+	typed, refused := s.introspectedType(from, token)
+	if refused != nil {
+		return verified{}, refused
+	}
 	now := s.cfg.Now()
 	if wait := s.failures.wait(caller.RemoteAddr, now); wait > 0 && !s.cache.ranOut(sum, now) {
 		s.counts.reached(limitFailures)
@@ -73,10 +98,13 @@ func (s *ResourceServer) introspect(ctx context.Context, caller *auth.Caller, to
 		if reason := s.refused.reason(sum, now); reason != "" {
 			return introspected{refused: s.refuse(reason, errRefusedBefore)}, nil
 		}
-		v, refused := s.ask(address, token)
+		v, refused := s.ask(from, address, token)
 		switch {
 		case refused == nil:
 			s.remember(sum, v, now)
+			if typed {
+				from.sendsType.Store(true)
+			}
 		case refused.Reason != reasonUnavailable: // that is not the caller's fault
 			s.failed(address, sum, refused.Reason)
 		}
@@ -101,8 +129,8 @@ func (s *ResourceServer) failed(address string, sum digest, reason string) {
 	}
 }
 
-// ask asks the issuer about a token of a caller at an address. It goes on if the callers that wait for the answer leave.
-func (s *ResourceServer) ask(address, token string) (verified, *refusal) {
+// ask asks an issuer about a token of a caller at an address. It goes on if the callers that wait for the answer leave.
+func (s *ResourceServer) ask(from *issuer, address, token string) (verified, *refusal) {
 	if !s.begin() {
 		return verified{}, unavailable(0, errClosed)
 	}
@@ -119,7 +147,6 @@ func (s *ResourceServer) ask(address, token string) (verified, *refusal) {
 	defer s.slots.Release(holder)
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
 	defer cancel()
-	from := s.issuers[s.cfg.Introspection.Issuer]
 	endpoint, err := from.introspectionEndpoint(ctx)
 	if err != nil {
 		return verified{}, unavailable(retry, fmt.Errorf("issuer %s: %w", from.name, err))
@@ -146,6 +173,11 @@ func (s *ResourceServer) judge(from *issuer, c *claims) (v verified, refused *re
 	}
 	if kind, _ := c.all["token_type"].(string); kind != "" && !strings.EqualFold(kind, "Bearer") {
 		return v, s.refuse(reasonType, fmt.Errorf("the token_type is %.64q, and must be Bearer", kind))
+	}
+	typ, _ := c.all["typ"].(string)
+	use, _ := c.all["token_use"].(string)
+	if refused := s.tokenUse(typ, use); refused != nil {
+		return v, refused
 	}
 	if err := s.validator.Validate(c); err != nil {
 		return v, s.refuseClaims(c, err)

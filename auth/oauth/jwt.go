@@ -33,7 +33,7 @@ func (s *ResourceServer) verifyJWT(ctx context.Context, _ *auth.Caller, token st
 		// Perhaps another authenticator knows it.
 		return v, s.refuse(reasonMalformed, fmt.Errorf("%w: the token is no JWT", auth.ErrNotRecognized))
 	case values > maxHeaderValues:
-		return v, s.refuse(reasonMalformed, fmt.Errorf("the header of the token has more than %d values", maxHeaderValues))
+		return v, s.refuse(reasonMalformed, errFullHeader)
 	}
 	parsed, err := s.parser.ParseWithClaims(token, c, func(t *jwt.Token) (any, error) {
 		if from = s.issuers[c.issuer]; from == nil {
@@ -76,6 +76,8 @@ func (s *ResourceServer) verifyJWT(ctx context.Context, _ *auth.Caller, token st
 // the library decodes all of the header before it looks at the signature: a list of numbers took 370 times the time of an echo.
 // A number counts as numberValues.
 const maxHeaderValues, numberValues = 64, 8
+
+var errFullHeader = fmt.Errorf("the header of the token has more than %d values", maxHeaderValues)
 
 // readHeader reports whether a token has three parts, of which the first is a JSON object with the member alg, and returns how many
 // values that object has.
@@ -139,7 +141,7 @@ func (u *unverified) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// tokenType refuses what is no access token. typed tells that the token has the type of access
+// tokenType refuses a JWT that is no access token. typed tells that the token has the type of access
 // tokens (RFC 9068). Issuers that do not know that type send JWT, or none.
 func (s *ResourceServer) tokenType(from *issuer, header map[string]any, c *unverified) (typed bool, refused *refusal) {
 	refuse := func(format string, args ...any) (bool, *refusal) {
@@ -159,14 +161,18 @@ func (s *ResourceServer) tokenType(from *issuer, header map[string]any, c *unver
 	if s.cfg.RequireTokenType || from.sendsType.Load() {
 		return refuse("the type is %.64q, and the access tokens of this issuer have at+jwt", typ)
 	}
-	// Without a type, ID tokens and refresh tokens look like access tokens. Keycloak and Cognito say
-	// in a claim what a token is.
-	for _, use := range []string{c.typ, c.tokenUse} {
+	return false, s.tokenUse(c.typ, c.tokenUse)
+}
+
+// tokenUse refuses a token whose claims typ or token_use say that it is no access token. Without a type, ID tokens and refresh
+// tokens look like access tokens. Keycloak and Cognito say in a claim what a token is.
+func (s *ResourceServer) tokenUse(claims ...string) *refusal {
+	for _, use := range claims {
 		if slices.Contains([]string{"id", "refresh", "offline", "logout"}, strings.ToLower(use)) {
-			return refuse("the claims say that it is %.64q: this is no access token", use)
+			return s.refuse(reasonType, fmt.Errorf("the claims say that it is %.64q: this is no access token", use))
 		}
 	}
-	return false, nil
+	return nil
 }
 
 // refuseJWT refuses a token that the library has refused.
