@@ -115,7 +115,7 @@ func (s *ResourceServer) introspect(ctx context.Context, caller *auth.Caller, to
 		result := r.Val.(introspected)
 		return result.verified, result.refused
 	case <-ctx.Done():
-		return verified{}, unavailable(0, context.Cause(ctx))
+		return verified{}, unavailable(0, from.abandoned(ctx))
 	}
 }
 
@@ -135,31 +135,44 @@ func (s *ResourceServer) ask(from *issuer, address, token string) (verified, *re
 		return verified{}, unavailable(0, errClosed)
 	}
 	defer s.running.Done()
-	retry := s.cfg.MinRefreshInterval
 	holder := s.table.Get(keyOf(address))
 	defer holder.Release()
 	if !s.slots.TryAcquire(holder) {
 		s.counts.reached(limitIntrospections)
-		r := unavailable(retry, errFull)
+		r := unavailable(s.cfg.MinRefreshInterval, errFull)
 		r.Limit = limitIntrospections
 		return verified{}, r
 	}
 	defer s.slots.Release(holder)
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.Timeout)
 	defer cancel()
-	endpoint, err := from.introspectionEndpoint(ctx)
+	c, err := from.introspection(ctx, token)
 	if err != nil {
-		return verified{}, unavailable(retry, fmt.Errorf("issuer %s: %w", from.name, err))
+		r := from.unavailable(err)
+		if r.Limit == "" { // else the issuer was not asked
+			from.noteIntrospection(err)
+		}
+		return verified{}, r
 	}
-	body, err := s.post(ctx, endpoint, token)
+	from.noteIntrospection(nil)
+	return s.judge(from, c)
+}
+
+// introspection returns the answer of the issuer about a token.
+func (i *issuer) introspection(ctx context.Context, token string) (*claims, error) {
+	endpoint, err := i.introspectionEndpoint(ctx)
 	if err != nil {
-		return verified{}, unavailable(retry, fmt.Errorf("introspection: %w", err))
+		return nil, err
 	}
-	var c claims
-	if err := json.Unmarshal(body, &c); err != nil {
-		return verified{}, unavailable(retry, fmt.Errorf("introspection: %s: %w", endpoint, err))
+	body, err := i.s.post(ctx, endpoint, token)
+	if err != nil {
+		return nil, fmt.Errorf("introspection: %w", err)
 	}
-	return s.judge(from, &c)
+	c := &claims{}
+	if err := json.Unmarshal(body, c); err != nil {
+		return nil, fmt.Errorf("introspection: %s: %w", endpoint, err)
+	}
+	return c, nil
 }
 
 // judge decides about the answer to an introspection, by the rules for JWTs. Only the issuer may be

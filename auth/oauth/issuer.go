@@ -29,6 +29,8 @@ type issuer struct {
 	vain      vainKeys
 	failing   int   // fetches that have failed since the last one that did not
 	problem   error // of the last fetch, or nil
+	// introspections is the outage of the issuer as far as tokens are concerned that it is asked about.
+	introspections outage
 }
 
 // A refresh is a fetch of keys: what for, and what came of it.
@@ -40,6 +42,8 @@ const (
 	causePeriodic   = "periodic"
 	causeUnknownKey = "unknown_key"
 	causeCheck      = "check"
+	// causeIntrospection is no label: an introspection fetches no keys.
+	causeIntrospection = "introspection"
 
 	resultChanged   = "changed"
 	resultUnchanged = "unchanged"
@@ -174,7 +178,7 @@ func (i *issuer) refreshSince(ctx context.Context, cause string, seen *keySet) (
 	case r := <-done:
 		return !mine, r.Err
 	case <-ctx.Done():
-		return false, context.Cause(ctx)
+		return false, i.abandoned(ctx)
 	}
 }
 
@@ -232,13 +236,7 @@ func (i *issuer) note(r refresh, err error) {
 		i.budget.give() // the issuer has new keys: that was not in vain
 	}
 	i.mu.Unlock()
-	switch {
-	case i.s.ctx.Err() != nil: // closed
-	case err != nil && failed == 0:
-		i.s.cfg.Logger.Warn("oauth.issuer_failed", "issuer", i.name, "cause", r.cause, "error", err, "keys", i.keys.Load().size())
-	case err == nil && failed > 0:
-		i.s.cfg.Logger.Info("oauth.issuer_recovered", "issuer", i.name, "failed", failed)
-	}
+	i.logOutage(r.cause, failed, err)
 	if limit, ok := errors.AsType[limitError](err); ok && limit.name == limitIssuerKeys {
 		i.s.counts.reached(limit.name)
 	}

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"errors"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -34,10 +35,13 @@ type verifications struct {
 	took                           auth.LatencyRecorder
 }
 
+// add counts a verification. Neither a caller that has hung up nor a limit that was reached, which has a count of its own, is an
+// issuer that is not available: an operator is paged for that.
 func (v *verifications) add(took time.Duration, r *refusal) {
 	switch {
 	case r == nil:
 		v.accepted.Add(1)
+	case r.Reason == reasonUnavailable && (r.Limit != "" || errors.Is(r.Err, errAbandoned)):
 	case r.Reason == reasonUnavailable:
 		v.unavailable.Add(1)
 	default:
