@@ -135,6 +135,16 @@ func (c *claims) GetIssuer() (string, error)                   { return c.issuer
 func (c *claims) GetSubject() (string, error)                  { return c.subject, nil }
 func (c *claims) GetAudience() (jwt.ClaimStrings, error)       { return c.audience, nil }
 
+// end returns the time until which the token is accepted here, with the skew of clocks. Streams end then, and the token is not
+// remembered for longer. There must be a claim exp.
+func (c *claims) end(skew time.Duration) time.Time {
+	end, last := c.expires.Add(skew), time.Unix(maxDate, 0)
+	if end.After(last) {
+		return last
+	}
+	return end
+}
+
 // maxActors bounds the chain of actors of a token.
 const maxActors = 16
 
@@ -146,7 +156,7 @@ func (c *claims) principal(cfg *Config, issuer string) (*auth.Principal, error) 
 	if c.all["cnf"] != nil {
 		return nil, &claimError{"cnf", "binds the token to a key, which this server does not verify"}
 	}
-	p := &auth.Principal{Issuer: issuer, Subject: c.subject, Expires: c.expires.Time, Claims: c.all}
+	p := &auth.Principal{Issuer: issuer, Subject: c.subject, Expires: c.end(cfg.ClockSkew), Claims: c.all}
 	for _, name := range cfg.ScopeClaims {
 		scopes, err := c.texts(name, strings.Fields)
 		if err != nil {

@@ -51,8 +51,9 @@ type Config struct {
 	// RequireTokenType refuses tokens that do not have the type at+jwt (RFC 9068). Without it an
 	// issuer's tokens need that type as soon as one of them had it. Tokens that are no JWTs have no type.
 	RequireTokenType bool
-	// ClockSkew is how far the clocks of issuers may be from this one. Default: 10 s; at most 5
-	// minutes. A negative value stands for 0.
+	// ClockSkew is how far the clocks of issuers may be from this one. A token is accepted for as
+	// much longer than its claim exp says, and Expires of its principal is the end of that time.
+	// Default: 10 s; at most 5 minutes. A negative value stands for 0.
 	ClockSkew time.Duration
 	// ScopeClaims are the claims with scopes: strings with blanks, or lists. Default: scope and scp.
 	ScopeClaims []string

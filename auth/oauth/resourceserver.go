@@ -135,6 +135,9 @@ func (s *ResourceServer) begin() bool {
 // recognized ([auth.ErrNotRecognized]): behind [auth.FirstOf] the next authenticator is asked. With
 // Config.Optional, the resource server must be the last one there.
 //
+// Expires of the principal is the time until which the token is accepted: its claim exp and
+// Config.ClockSkew.
+//
 // Callers over stdio and in memory, which send no header, have the principal of Config.StdioToken,
 // or none. Callers over any other transport without headers are refused.
 func (s *ResourceServer) Authenticate(ctx context.Context, caller *auth.Caller) (*auth.Principal, error) {
@@ -158,7 +161,7 @@ func (s *ResourceServer) Authenticate(ctx context.Context, caller *auth.Caller) 
 // verified is what is known about a token.
 type verified struct {
 	principal *auth.Principal
-	expires   time.Time
+	expires   time.Time // when it is not accepted any more: that of the principal
 	// keys are those that may have verified the signature: one of them, if the token names it.
 	keys []*key
 }
