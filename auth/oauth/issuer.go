@@ -120,13 +120,21 @@ func (i *issuer) isVain(id string) bool {
 	return true
 }
 
-// notFound remembers that a fetch has not found key ids.
-func (i *issuer) notFound(ids ...string) {
+// notFound remembers that a fetch has not found a key id.
+func (i *issuer) notFound(id string) {
 	now := i.s.cfg.Now()
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.vain.add(id, now.Add(2*i.s.cfg.MinRefreshInterval), now)
+}
+
+// askOnce lets key ids that were in the set until now cause a fetch before they are believed to be gone: during a rotation, a
+// cache in front of the issuer may have answered with older keys.
+func (i *issuer) askOnce(ids []string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	for _, id := range ids {
-		i.vain.add(id, now.Add(2*i.s.cfg.MinRefreshInterval), now)
+		delete(i.vain, id)
 	}
 }
 
@@ -201,7 +209,7 @@ func (i *issuer) fetch(cause string) error {
 			result = resultChanged
 			i.s.cfg.Logger.Info("oauth.keys_changed", "issuer", i.name, "keys", len(set.all), "added", added, "removed", removed, "ignored", set.ignored)
 		}
-		i.notFound(old.retire(set)...) // before the keys are gone, so that nobody asks for them again
+		i.askOnce(old.retire(set))
 		i.keys.Store(set)
 	}
 	i.note(refresh{cause, result}, err)

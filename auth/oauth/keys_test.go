@@ -354,7 +354,9 @@ func TestKeyLeavesTheSet(t *testing.T) {
 		require.NoError(t, rs.Check(t.Context()))
 		fetches := issuer.fetches("/keys")
 		require.Equal(t, "token_signature", refusedFor(t, rs, old).Reason)
-		require.Equal(t, fetches, issuer.fetches("/keys"), "the issuer is not asked for a key that it has just withdrawn")
+		require.Equal(t, fetches+1, issuer.fetches("/keys"), "perhaps the answer without the key was an old one")
+		require.Equal(t, "token_signature", refusedFor(t, rs, old).Reason)
+		require.Equal(t, fetches+1, issuer.fetches("/keys"))
 		hits := rs.Stats().Verifications[0].Accepted
 		admitted(t, rs, remembered)
 		require.Equal(t, hits+1, rs.Stats().Verifications[0].Accepted, "its key is still there")

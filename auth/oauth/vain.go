@@ -2,9 +2,9 @@ package oauth
 
 import "time"
 
-// vainKeys are the key ids that an issuer does not have: they were asked for in vain, or it has
-// withdrawn them. For a while they cause no fetch: clients that go on with an old token take nothing
-// from the budget for new keys. It needs a lock of its owner's.
+// vainKeys are the key ids that an issuer does not have: they were asked for in vain. For a while they
+// cause no fetch: clients that go on with the token of a key that was withdrawn take little from the
+// budget for new keys. It needs a lock of its owner's.
 type vainKeys map[string]time.Time // until when
 
 const (
