@@ -36,8 +36,8 @@ type Config struct {
 	Scopes []string
 	// InitialScopes are the scopes that a client without a token is told to ask for. Default: Scopes.
 	InitialScopes []string
-	// Optional admits requests without a token; they have no principal. Tokens that are sent must be
-	// valid all the same.
+	// Optional admits requests without the header Authorization; they have no principal. Tokens that
+	// are sent must be valid all the same, and credentials of another scheme are refused.
 	Optional bool
 	// StdioToken is the access token of the callers over stdio, which send no headers: the protocol
 	// takes their credentials from the environment. Without it they have no principal.

@@ -131,9 +131,9 @@ func (s *ResourceServer) begin() bool {
 // [*mcp.Refusal]. It may wait for an issuer, as long as Config.Timeout says, and no longer than ctx
 // lets it.
 //
-// A caller without a token, and a token that is no JWT and that no issuer is asked about, are not
-// recognized ([auth.ErrNotRecognized]): behind [auth.FirstOf] the next authenticator is asked. With
-// Config.Optional, the resource server must be the last one there.
+// A caller without a token or with credentials of another scheme, and a token that is no JWT and that
+// no issuer is asked about, are not recognized ([auth.ErrNotRecognized]): behind [auth.FirstOf] the
+// next authenticator is asked. With Config.Optional, the resource server must be the last one there.
 //
 // Expires of the principal is the time until which the token is accepted: its claim exp and
 // Config.ClockSkew.
@@ -146,7 +146,7 @@ func (s *ResourceServer) Authenticate(ctx context.Context, caller *auth.Caller) 
 		return nil, refused
 	}
 	if token == "" {
-		if s.cfg.Optional || isLocal(caller) {
+		if s.cfg.Optional && len(caller.Header["Authorization"]) == 0 || isLocal(caller) {
 			return nil, nil
 		}
 		return nil, s.challenges.missing

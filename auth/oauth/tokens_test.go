@@ -225,6 +225,41 @@ func TestOptionalAuthentication(t *testing.T) {
 	require.Equal(t, "ann", admitted(t, rs, bearer(key.sign(goodClaims(), nil))).Subject)
 }
 
+// With Optional, credentials that are not understood are refused: their caller would think that they were good.
+func TestOptionalAuthenticationRefusesWhatItDoesNotUnderstand(t *testing.T) {
+	key := newSigner("k1", "ES256")
+	rs := newServer(t, newIssuer(key), func(c *oauth.Config) { c.Optional = true })
+	other := auth.AuthenticatorFunc(func(_ context.Context, caller *auth.Caller) (*auth.Principal, error) {
+		if http.Header(caller.Header).Get("Authorization") == "Basic YTpi" {
+			return &auth.Principal{Subject: "other"}, nil
+		}
+		return nil, auth.ErrNotRecognized
+	})
+	for _, header := range []string{"DPoP abc", "Basic YTpi", "Bearer\tabc", "abc", ""} {
+		caller := &auth.Caller{Transport: "http", Header: http.Header{"Authorization": {header}}}
+		r := refusedFor(t, rs, caller)
+		require.Equal(t, 401, r.Status, "%q", header)
+		require.ErrorIs(t, r, auth.ErrNotRecognized)
+		require.Contains(t, r.Challenge, "resource_metadata=")
+
+		// An authenticator before it may understand them.
+		p, err := auth.FirstOf(other, rs).Authenticate(context.Background(), caller)
+		if header == "Basic YTpi" {
+			require.NoError(t, err)
+			require.Equal(t, "other", p.Subject)
+			continue
+		}
+		require.Error(t, err, "%q", header)
+		require.Nil(t, p)
+	}
+	p, err := auth.FirstOf(other, rs).Authenticate(context.Background(), &auth.Caller{Transport: "http", Header: http.Header{}})
+	require.NoError(t, err)
+	require.Nil(t, p)
+	p, err = auth.FirstOf(other, rs).Authenticate(context.Background(), bearer(key.sign(goodClaims(), nil)))
+	require.NoError(t, err)
+	require.Equal(t, "ann", p.Subject)
+}
+
 // Callers over stdio have the token of the environment, or no principal.
 func TestStdioCallers(t *testing.T) {
 	key := newSigner("k1", "ES256")
