@@ -124,12 +124,22 @@ func (c *chain) resume(last []byte) bool {
 	return true
 }
 
-// tornReason is the reason of the record that begins the records of a process, if the process before
-// it has died within a line: it names the bytes of that line, which stay in the file.
-func tornReason(torn []byte) string {
-	if len(torn) == 0 {
+// tornReason is the reason of the record that begins the records of a process, if the process before it has left incomplete
+// lines: it names the bytes of these lines, which stay in the file.
+func tornReason(torn [][]byte) string {
+	what := "an incomplete line"
+	switch n := len(torn); {
+	case n == 0:
 		return ""
+	case n > 1:
+		what = strconv.Itoa(n) + incompleteLines
 	}
-	sum := sha256.Sum256(torn)
-	return "after an incomplete line: " + base64.RawURLEncoding.EncodeToString(sum[:])
+	sum := sha256.Sum256(bytes.Join(torn, []byte("\n")))
+	return afterTorn + what + ": " + base64.RawURLEncoding.EncodeToString(sum[:])
 }
+
+// What a reason of tornReason has around the number of the lines, if there are several.
+const (
+	afterTorn       = "after "
+	incompleteLines = " incomplete lines"
+)

@@ -70,9 +70,12 @@ func (l *line) number(name string, value int64) {
 	}
 }
 
+// lineStart is how each line begins.
+const lineStart = `{"time":"`
+
 // append appends the JSON of a record without its last brace, to which the chain adds.
 func (r *Record) append(dst []byte) []byte {
-	l := line(append(dst, `{"time":"`...))
+	l := line(append(dst, lineStart...))
 	l = append(r.Time.UTC().AppendFormat(l, "2006-01-02T15:04:05.000000Z07:00"), '"')
 	l.principal(r.Principal)
 	l.text("client_name", r.ClientName, maxShort)

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -45,13 +46,13 @@ type queue struct {
 func newQueue(l *Log, s Sink) (*queue, error) {
 	q := &queue{log: l, sink: s, wake: make(chan struct{}, 1), done: make(chan struct{}), chain: newChain(l.config.Key)}
 	q.stats.lost = map[string]uint64{}
-	var torn []byte
+	var torn [][]byte
 	if keeper, ok := s.(Resumer); ok {
 		last, rest, err := keeper.Last()
 		if err != nil {
 			return nil, fmt.Errorf("audit: sink %q: %w", s.Name(), err)
 		}
-		torn = rest
+		torn = bytes.FieldsFunc(rest, func(r rune) bool { return r == '\n' })
 		if !q.chain.resume(last) && last != nil && q.chain.mac != nil {
 			l.logger.Warn("audit.new_chain", "sink", s.Name(),
 				"problem", "the last line has another key, none, or was changed: the records begin a chain of their own")

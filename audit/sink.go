@@ -23,7 +23,7 @@ type Entry struct {
 
 // A Resumer is a [Sink] that keeps what earlier processes have written, so that the chain can go on.
 type Resumer interface {
-	// Last returns the last complete line, or nil, and what follows it without a newline because a
-	// process has died.
+	// Last returns the last complete line, or nil, and the incomplete lines after it, separated by newlines. A process leaves
+	// them if its writes have ended within a line and it has died then.
 	Last() (line, torn []byte, err error)
 }

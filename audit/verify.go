@@ -23,14 +23,8 @@ type Verifier struct {
 
 	began  bool
 	last   link
-	bad    *badLine // a line that may be the rest of a write that was interrupted
+	torn   tornLines // that came after the last complete line
 	result Verification
-}
-
-// A badLine is a line without a right code.
-type badLine struct {
-	text  []byte
-	fault string
 }
 
 // A Verification is what a [Verifier] has found.
@@ -46,7 +40,7 @@ type Verification struct {
 	// Closed says that the last line is the one with which a process ends. Without it the process still
 	// runs or has died, or the end was cut off: only a published head can tell.
 	Closed bool
-	// Torn says that the last line is not complete.
+	// Torn says that the last line is not complete. There may be more than one such line.
 	Torn bool
 	// Faults say what is wrong, and where: at most 100. More is the number of all others.
 	Faults []string
@@ -73,8 +67,7 @@ func (v *Verifier) Read(name string, r io.Reader) error {
 		text, err := lines.ReadSlice('\n')
 		whole := err == nil
 		if text = bytes.TrimSuffix(text, []byte("\n")); len(text) > 0 {
-			v.line(fmt.Sprintf("%s:%d", name, n), text)
-			v.result.Torn = !whole && v.bad != nil
+			v.line(fmt.Sprintf("%s:%d", name, n), text, whole)
 		}
 		switch {
 		case errors.Is(err, io.EOF):
@@ -93,14 +86,14 @@ func (v *Verifier) fault(format string, args ...any) {
 	v.result.Faults = append(v.result.Faults, fmt.Sprintf(format, args...))
 }
 
-// line checks one line.
-func (v *Verifier) line(where string, text []byte) {
+// line checks one line. whole says that it has its newline.
+func (v *Verifier) line(where string, text []byte, whole bool) {
 	l, err := v.chain.read(text)
 	if err != nil {
-		v.wrong(&badLine{bytes.Clone(text), fmt.Sprintf("%s: %v", where, err)})
+		v.wrong(badLine{bytes.Clone(text), fmt.Sprintf("%s: %v", where, err), whole})
 		return
 	}
-	v.settle(text, l)
+	v.settle(text, &l)
 	v.order(where, l)
 	for _, h := range v.heads {
 		if h.Seq == l.Seq && h.Code != l.code {
@@ -114,30 +107,6 @@ func (v *Verifier) line(where string, text []byte) {
 	v.result.Lines++
 	v.result.Last, v.result.Head = l.Seq, Head{l.Seq, l.code}
 	v.last = l
-}
-
-// wrong keeps a bad line until the next line tells what it is. A write may have been interrupted more
-// than once: then one of the lines is the beginning of the other.
-func (v *Verifier) wrong(bad *badLine) {
-	switch {
-	case v.bad == nil:
-	case bytes.HasPrefix(v.bad.text, bad.text):
-		return
-	case !bytes.HasPrefix(bad.text, v.bad.text):
-		v.settle(nil, link{})
-	}
-	v.bad = bad
-}
-
-// settle decides about the bad line before a line: an interrupted write is no fault. Either the line
-// came again, or the next process has named it.
-func (v *Verifier) settle(next []byte, l link) {
-	bad := v.bad
-	v.bad = nil
-	if bad == nil || next != nil && (bytes.HasPrefix(next, bad.text) || l.Operation == OperationOpen && l.Reason == tornReason(bad.text)) {
-		return
-	}
-	v.fault("%s", bad.fault)
 }
 
 // order checks that a line follows the one before it.
@@ -164,9 +133,7 @@ func (v *Verifier) order(where string, l link) {
 
 // Result returns what was found. It may be called once, after the last Read.
 func (v *Verifier) Result() Verification {
-	if !v.result.Torn {
-		v.settle(nil, link{})
-	}
+	v.settleEnd()
 	if !v.began {
 		v.fault("there is no line of this chain")
 	}

@@ -126,6 +126,46 @@ func TestInterruptedWrites(t *testing.T) {
 	require.NotEmpty(t, verify(t, slices.Concat(lines, []string{torn + "x"}, sink.lines)).Faults)
 }
 
+// Lines of earlier versions are still fine: these named the last of several incomplete lines at the beginning of a file.
+func TestLinesOfEarlierVersions(t *testing.T) {
+	const long, short = `{"time":"2026-11-2`, `{"time":"20`
+	for _, before := range [][]string{{short, long}, {long}, {long, `{"t`}, {short, short, long}, {long, long}} {
+		sink := &memory{torn: long}
+		l := newLog(t, Config{Sinks: []Sink{sink}, Key: testKey})
+		require.NoError(t, l.Close(t.Context()))
+		require.Contains(t, sink.lines[0], `"reason":"after an incomplete line: `)
+		require.Empty(t, verify(t, slices.Concat(before, sink.lines)).Faults)
+		require.NotEmpty(t, verify(t, slices.Concat([]string{"x"}, before, sink.lines)).Faults)
+	}
+	lines := written(t, Config{}, "", 3)
+	sink := &memory{last: lines[4], torn: long}
+	l := newLog(t, Config{Sinks: []Sink{sink}, Key: testKey})
+	require.NoError(t, l.Close(t.Context()))
+	require.Empty(t, verify(t, slices.Concat(lines, []string{long}, sink.lines)).Faults)
+	require.NotEmpty(t, verify(t, slices.Concat(lines, []string{`{"x`, long}, sink.lines)).Faults, "it was added later")
+}
+
+// Lines at the end that are no beginnings of lines are faults, and so are complete ones without a right code.
+func TestBadLinesAtTheEnd(t *testing.T) {
+	lines := written(t, Config{}, "", 3)
+	text := strings.Join(lines, "\n") + "\n"
+	for _, torn := range []string{"{", "{\n", `{"time":"2026` + "\n" + `{"time":"1`, `{"time":"2026` + "\n", "\x00\x00"} {
+		got := verifyText(t, text+torn)
+		require.Empty(t, got.Faults, torn)
+		require.True(t, got.Torn, torn)
+	}
+	for _, bad := range []string{"x\n", "x\n{", lines[2][:len(lines[2])-3] + `x"}`, `{"time":"2026"}`, `{"time":"2026"}` + "\n" + `{"time":"1`} {
+		require.NotEmpty(t, verifyText(t, text+bad).Faults, bad)
+	}
+}
+
+// A verification keeps a bounded number of bad lines.
+func TestManyBadLines(t *testing.T) {
+	got := verifyText(t, strings.Repeat("{\n", maxTorn/tornBytes+1000))
+	require.Greater(t, got.More, 1000)
+	require.True(t, got.Torn)
+}
+
 // The head is logged at intervals, while records come, and at the end.
 func TestHeadsArePublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

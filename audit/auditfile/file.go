@@ -164,7 +164,7 @@ func (f *File) write(entries []audit.Entry) (written int, err error) {
 	}
 	n, err := f.logger.Write(text)
 	f.size += int64(n)
-	for written < len(ends) && ends[written] <= n {
+	for written < len(ends) && ends[written]-1 <= n { // a line is written if only its newline is missing, which comes with the next write
 		written++
 	}
 	if n > 0 {

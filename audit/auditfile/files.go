@@ -1,8 +1,6 @@
 package auditfile
 
 import (
-	"bufio"
-	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -94,66 +92,3 @@ type gzipFile struct {
 
 // Close closes the file.
 func (f *gzipFile) Close() error { return errors.Join(f.Reader.Close(), f.file.Close()) }
-
-// Last implements [audit.Resumer]. The last line may be in an older file.
-func (f *File) Last() (line, torn []byte, err error) {
-	names, err := Files(f.path)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, name := range slices.Backward(names) {
-		l, rest, err := lastLine(name)
-		if err != nil {
-			return nil, nil, err
-		}
-		if torn == nil {
-			torn = rest
-		}
-		if name == f.path {
-			f.torn = rest != nil
-		}
-		if l != nil {
-			return l, torn, nil
-		}
-	}
-	return nil, torn, nil
-}
-
-// lastLine returns the last complete line of a file, and what follows it.
-func lastLine(name string) (line, torn []byte, err error) {
-	file, err := Open(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer file.Close()
-	if f, ok := file.(*os.File); ok {
-		if err := seekBack(f); err != nil {
-			return nil, nil, err
-		}
-	}
-	lines := bufio.NewReader(file)
-	for {
-		text, err := lines.ReadBytes('\n')
-		switch {
-		case errors.Is(err, io.EOF):
-			if len(text) > 0 {
-				torn = text
-			}
-			return line, torn, nil
-		case err != nil:
-			return nil, nil, err
-		}
-		if text = bytes.TrimSuffix(text, []byte("\n")); len(text) > 0 {
-			line = text
-		}
-	}
-}
-
-// seekBack moves to the last MiB of a file: a line is much shorter.
-func seekBack(f *os.File) error {
-	size, err := f.Seek(0, io.SeekEnd)
-	if err == nil {
-		_, err = f.Seek(max(size-1<<20, 0), io.SeekStart)
-	}
-	return err
-}
