@@ -44,12 +44,12 @@ func decodeArguments(values map[string]any, text []byte, wanted map[string]strin
 func notAnObject(text []byte) error {
 	var value jsontext.Value
 	if err := json.Unmarshal(text, &value); err != nil {
-		return fmt.Errorf("the arguments cannot be read: %w", err)
+		return err
 	}
-	return argumentErrorf("the arguments are no JSON object")
+	return errNoObject
 }
 
-// An argumentError says why arguments are valid JSON and cannot be decided on.
+// An argumentError says why arguments or claims are valid JSON and cannot be decided on. It has no part of them.
 type argumentError struct{ text string }
 
 func (e *argumentError) Error() string { return e.text }
@@ -57,9 +57,10 @@ func (e *argumentError) Error() string { return e.text }
 // errTooManyValues is the error of arguments of which rules read too much.
 var errTooManyValues = &limitError{LimitValues, "the arguments that rules read have too many values"}
 
-func argumentErrorf(format string, args ...any) error {
-	return &argumentError{fmt.Sprintf(format, args...)}
-}
+var (
+	errNoObject = &argumentError{"the arguments are no JSON object"}
+	errTooLarge = &argumentError{"a number that is no integer of 64 bits, and too large for an exact fraction"}
+)
 
 // memberName returns the name of a member, which is a JSON string, and whether it is wanted.
 func memberName(name jsontext.Value, wanted map[string]string) (key string, ok bool) {
@@ -175,7 +176,7 @@ func number(text string) (any, error) {
 			return integer(r.Num().String())
 		}
 	}
-	return nil, tooLarge(text)
+	return nil, errTooLarge
 }
 
 // integer returns an integer as int64, or as uint64 if it is larger.
@@ -186,12 +187,5 @@ func integer(text string) (any, error) {
 	if u, err := strconv.ParseUint(text, 10, 64); err == nil {
 		return u, nil
 	}
-	return nil, tooLarge(text)
-}
-
-func tooLarge(text string) error {
-	if len(text) > 40 {
-		text = text[:40] + "…"
-	}
-	return argumentErrorf("the number %s is no integer of 64 bits, and too large for an exact fraction", text)
+	return nil, errTooLarge
 }

@@ -40,7 +40,7 @@ type Step struct {
 	// Result is "match", "no match", "unknown" (it depends on arguments, or on the URI that a template
 	// is used for) or "error".
 	Result string
-	// Err is the error of the evaluation, or nil.
+	// Err is the error of the evaluation, or nil. It has no values of arguments and claims.
 	Err error
 }
 
@@ -60,7 +60,7 @@ func (s *ruleset) decide(principal *auth.Principal, op *auth.Operation, steps *[
 	v := variablesPool.Get().(*variables)
 	v.principal, v.op, v.set, v.steps = principal, op, s, steps
 	counted := v.decide(d)
-	v.reset(d.Err)
+	v.reset()
 	variablesPool.Put(v)
 	d.DryRun = d.DryRun || s.dryRun && d.Effect != auth.Allow
 	return counted
@@ -108,6 +108,9 @@ func (v *variables) first(rules []*rule, orUnknown bool) (*rule, error) {
 			continue
 		}
 		outcome, err := v.evaluate(r)
+		if err != nil {
+			err = r.failed(err)
+		}
 		if v.steps != nil {
 			*v.steps = append(*v.steps, r.step(outcome, err))
 		}

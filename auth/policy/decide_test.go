@@ -97,17 +97,17 @@ rules:
   - {name: everything, effect: allow}
 `)
 	for _, c := range []struct{ tool, arguments, err string }{
-		{"pay", `{}`, "no such key: amount"},
-		{"pay", ``, "no such key: amount"},
+		{"pay", `{}`, "rule amount, character 10 of the expression: no such key"},
+		{"pay", ``, "rule amount, character 10 of the expression: no such key"},
 		{"pay", `{"amount": "much"}`, "no such overload"},
 		{"pay", `{"amount": null}`, "no such overload"},
 		{"pay", `{"amount": 18446744073709551616}`, "no integer of 64 bits"},
 		{"pay", `{"amount": 1e300}`, "no integer of 64 bits"},
 		{"pay", `[11]`, "no JSON object"},
-		{"pay", `{"amount": 1, "amount": 11}`, "duplicate"},
-		{"pay", `{"amount": 1`, "EOF"},
-		{"pay", `{"amount": 1} {}`, "invalid"},
-		{"ask", `{}`, "no such key: purpose"},
+		{"pay", `{"amount": 1, "amount": 11}`, "have a member twice"},
+		{"pay", `{"amount": 1`, "no valid JSON"},
+		{"pay", `{"amount": 1} {}`, "no valid JSON"},
+		{"ask", `{}`, "rule purpose, character 10 of the expression: no such key"},
 	} {
 		d := p.Decide(t.Context(), nil, call(c.tool, c.arguments))
 		require.Equal(t, auth.Deny, d.Effect, "%s", c.arguments)

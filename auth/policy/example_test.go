@@ -41,5 +41,5 @@ rules:
 	// allow staff <nil>
 	// allow staff <nil>
 	// deny large-payments <nil>
-	// deny large-payments no such overload
+	// deny large-payments rule large-payments, character 18 of the expression: a value has another type (no such overload)
 }

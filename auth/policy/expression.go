@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -9,8 +8,8 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common"
+	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/interpreter"
 
 	"github.com/vitrine-mcp/vitrine/auth"
 )
@@ -56,9 +55,9 @@ const (
 
 // An expression is a compiled condition. It is safe for concurrent use.
 type expression struct {
-	source  string
-	known   cel.Program // for operations whose variables are all known
-	partial cel.Program // for listed items
+	source  *ast.SourceInfo // says where its parts are
+	known   cel.Program     // for operations whose variables are all known
+	partial cel.Program     // for listed items
 	reads   references
 }
 
@@ -72,15 +71,15 @@ func (e *expressionError) Error() string { return e.text }
 
 // compile compiles an expression, which must be a bool.
 func (c *compiler) compile(source string) (*expression, error) {
-	ast, issues := c.env.Compile(source)
+	tree, issues := c.env.Compile(source)
 	if faults := issues.Errors(); len(faults) > 0 {
 		first := faults[0]
 		return nil, &expressionError{first.Location.Line(), first.Location.Column() + 1, explain(source, first.Message, first.Location)}
 	}
-	if out := ast.OutputType(); !out.IsExactType(cel.BoolType) {
+	if out := tree.OutputType(); !out.IsExactType(cel.BoolType) {
 		return nil, fmt.Errorf("the expression has the type %s, and not bool%s", out, dynamicHint(out))
 	}
-	cost, err := c.env.EstimateCost(ast, usualSizes)
+	cost, err := c.env.EstimateCost(tree, usualSizes)
 	switch {
 	case err != nil:
 		return nil, err
@@ -90,8 +89,8 @@ func (c *compiler) compile(source string) (*expression, error) {
 		return nil, &limitError{LimitCostEstimate, fmt.Sprintf("the expression may take %d steps, %d are allowed: "+
 			"a loop inside a loop takes this long with large arguments", cost.Max, c.maxCost)}
 	}
-	e := &expression{source: source, reads: readsOf(ast.NativeRep().Expr())}
-	worst, err := c.env.EstimateCost(ast, largestSizes)
+	e := &expression{source: tree.NativeRep().SourceInfo(), reads: readsOf(tree.NativeRep().Expr())}
+	worst, err := c.env.EstimateCost(tree, largestSizes)
 	if err != nil {
 		return nil, err
 	}
@@ -99,11 +98,11 @@ func (c *compiler) compile(source string) (*expression, error) {
 	if worst.Max > c.costLimit { // to count steps takes longer than most expressions
 		options = append(options, cel.CostLimit(c.costLimit))
 	}
-	if e.known, err = c.env.Program(ast, append(options, cel.EvalOptions(cel.OptOptimize))...); err != nil {
+	if e.known, err = c.env.Program(tree, append(options, cel.EvalOptions(cel.OptOptimize))...); err != nil {
 		return nil, err
 	}
 	if e.reads.arguments() || e.reads.uri {
-		e.partial, err = c.env.Program(ast, append(options, cel.EvalOptions(cel.OptOptimize, cel.OptPartialEval))...)
+		e.partial, err = c.env.Program(tree, append(options, cel.EvalOptions(cel.OptOptimize, cel.OptPartialEval))...)
 	}
 	return e, err
 }
@@ -144,7 +143,10 @@ func dynamicHint(t *cel.Type) string {
 func (e *expression) eval(v *variables) (result, error) {
 	value, _, err := e.known.Eval(v)
 	if err != nil {
-		return no, evaluationError(err)
+		if tooManySteps(err) {
+			err = errTooManySteps
+		}
+		return no, err
 	}
 	return truth(value == types.True), nil
 }
@@ -190,11 +192,3 @@ func truth(b bool) result {
 
 // errTooManySteps is the error of an evaluation that took too long.
 var errTooManySteps = &limitError{LimitCost, "the expression takes too many steps"}
-
-// evaluationError returns the error of an evaluation, in our words if it took too long.
-func evaluationError(err error) error {
-	if cancelled, ok := errors.AsType[interpreter.EvalCancelledError](err); ok && cancelled.Cause == interpreter.CostLimitExceeded {
-		return errTooManySteps
-	}
-	return err
-}

@@ -63,10 +63,10 @@ type variables struct {
 // maxRoom bounds the members that a map had which is used again.
 const maxRoom = 16
 
-// reset forgets everything but an empty map for the next arguments. An error may have what the map had.
-func (v *variables) reset(err error) {
+// reset forgets everything but an empty map for the next arguments.
+func (v *variables) reset() {
 	room := v.room
-	if err != nil || v.steps != nil || len(room) > maxRoom {
+	if len(room) > maxRoom {
 		room = nil
 	}
 	clear(room)
@@ -204,6 +204,9 @@ func (t texts) Contains(value ref.Val) ref.Val {
 // adapter makes CEL values of Go values, among them the numbers of claims.
 type adapter struct{}
 
+// errRounded is the error of a number of the claims.
+var errRounded = &argumentError{"a number may have been rounded"}
+
 var maxExact = math.Ldexp(1, 53) // from here on a float64 has no unit digit
 
 // NativeToValue implements types.Adapter.
@@ -227,7 +230,7 @@ func (a adapter) NativeToValue(value any) ref.Val {
 		return newTexts(v)
 	case float64:
 		if math.Abs(v) >= maxExact {
-			return types.NewErr("a number of %g may have been rounded", v)
+			return types.WrapErr(errRounded)
 		}
 		return types.Double(v)
 	case json.Number:

@@ -64,7 +64,7 @@ func TestPolicyExplain(t *testing.T) {
 `},
 		{append(ann, "--arguments", `{"amount": 1001}`, "--scopes=read,write"), "deny, by rule large-payments: too large\n  line 3  deny  large-payments  match  \n"},
 		{append(ann, "--arguments", `{"amount": 1}`, "--claims", `{"limit": 9007199254740993}`), "deny, by rule limit-42: principal.claims.limit == 9007199254740993 (a dry run: the operation passes)\n"},
-		{append(ann, "--arguments", `{}`), "no such key: amount"},
+		{append(ann, "--arguments", `{}`), "rule large-payments, character 10 of the expression: no such key"},
 		{append(ann, "--listed"), "unknown"},
 		{[]string{"--kind=prompt", "--name=x"}, "deny, by rule default: no rule allows it\n"},
 		{[]string{"--kind=", "--method=ping"}, "allow, because it is a method of the protocol\n"},
