@@ -5,9 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/vitrine-mcp/vitrine/auth"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
@@ -26,7 +23,9 @@ import (
 // and as that of a template; both must be allowed. Rules for resources should look at URIs. Registrations
 // have no scopes; a policy can demand them ([auth.NeedScopes]).
 //
-// Methods of the protocol without an item are not asked about, all other methods are.
+// Methods of the protocol without an item are not asked about, all other methods are. A request is refused as one with
+// invalid params if the policies cannot be asked about it: a member that says what is used has a wrong type, or servers
+// may read it differently, because it is there twice or with other letters than the protocol has ("Ref").
 //
 // [server.WithPolicy]: https://pkg.go.dev/github.com/vitrine-mcp/vitrine/server#WithPolicy
 func Authorize(c auth.Challenger, policies ...auth.Policy) Middleware {
@@ -91,8 +90,10 @@ func (q *question) decide(ops ...auth.Operation) auth.Decision {
 
 // admit returns the error of a request that may not be served.
 func (q *question) admit(c auth.Challenger) error {
-	ops, unknown := operationsOf(q.req)
+	ops, unknown, err := operationsOf(q.req)
 	switch {
+	case err != nil:
+		return err
 	case len(ops) == 0:
 		return nil
 	case len(ops) > maxQuestions:
@@ -130,8 +131,9 @@ func (e *deniedError) Error() string {
 // Unwrap returns the error for the caller.
 func (e *deniedError) Unwrap() error { return e.unknown }
 
-// operationsOf returns what policies are asked about a request, and the error for what does not exist.
-func operationsOf(req *Request) ([]auth.Operation, *mcp.Error) {
+// operationsOf returns what policies are asked about a request, and the error for what does not exist. It returns an
+// error for the caller if the params do not say clearly what is used.
+func operationsOf(req *Request) (ops []auth.Operation, unknown *mcp.Error, err error) {
 	method := req.Method
 	switch method {
 	case mcp.MethodToolsCall:
@@ -139,16 +141,16 @@ func operationsOf(req *Request) ([]auth.Operation, *mcp.Error) {
 	case mcp.MethodPromptsGet:
 		return itemOperation(req, auth.KindPrompt)
 	case mcp.MethodResourcesRead, mcp.MethodResourcesSubscribe:
-		return useOfURI(method, req.Target), noResource(req.Target)
+		return useOfURI(method, req.Target), noResource(req.Target), nil
 	case mcp.MethodCompletionComplete:
 		return completionOperation(req)
 	case mcp.MethodSubscriptionsListen:
 		return listenOperations(req)
 	}
 	if slices.Contains(protocolMethods, method) {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return []auth.Operation{{Method: method}}, mcp.NewError(mcp.CodeMethodNotFound, "there is no method %q", shortened(method))
+	return []auth.Operation{{Method: method}}, mcp.NewError(mcp.CodeMethodNotFound, "there is no method %q", shortened(method)), nil
 }
 
 var protocolMethods = mcp.Methods()
@@ -156,18 +158,15 @@ var protocolMethods = mcp.Methods()
 // maxQuestions bounds what is asked about one request: a subscription to 1000 resources.
 const maxQuestions = 4000
 
-// itemOperation is the use of a tool or a prompt.
-func itemOperation(req *Request, kind string) ([]auth.Operation, *mcp.Error) {
-	var params struct {
-		Arguments jsontext.Value `json:"arguments"`
+// itemOperation is the use of a tool or a prompt. Decoders may read members inside the arguments differently. They go
+// to the policies as they are, and policies that look at such arguments deny.
+func itemOperation(req *Request, kind string) ([]auth.Operation, *mcp.Error, error) {
+	params, err := members(req.Params, "params", "arguments")
+	if err != nil {
+		return nil, nil, err
 	}
-	if req.Params != nil {
-		// Params that are not an object have no arguments, and the server refuses them. Arguments that
-		// decoders may read differently go to the policies as they are. Those that look at them deny.
-		_ = json.Unmarshal(req.Params, &params, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	}
-	op := auth.Operation{Method: req.Method, Kind: kind, Name: cmp.Or(req.Route.Target, req.Target), Arguments: params.Arguments}
-	return []auth.Operation{op}, mcp.NewError(mcp.CodeInvalidParams, "there is no %s %q", kind, shortened(req.Target))
+	op := auth.Operation{Method: req.Method, Kind: kind, Name: cmp.Or(req.Route.Target, req.Target), Arguments: params[0]}
+	return []auth.Operation{op}, mcp.NewError(mcp.CodeInvalidParams, "there is no %s %q", kind, shortened(req.Target)), nil
 }
 
 // uriOperations are the use of a URI, which a resource or a template may serve.
@@ -184,30 +183,50 @@ func useOfURI(method, uri string) []auth.Operation {
 }
 
 // completionOperation is the completion of an argument, which shows that its prompt or template exists.
-func completionOperation(req *Request) ([]auth.Operation, *mcp.Error) {
-	var params struct {
-		Ref mcp.CompletionReference `json:"ref"`
+func completionOperation(req *Request) ([]auth.Operation, *mcp.Error, error) {
+	params, err := members(req.Params, "params", "ref")
+	if err != nil {
+		return nil, nil, err
 	}
-	_ = decode(req.Params, &params) // the server refuses what is no reference
-	switch params.Ref.Type {
+	if params[0].Kind() != '{' {
+		return nil, nil, mustBe("params.ref", "an object")
+	}
+	ref, err := members(params[0], "params.ref", "type", "name", "uri")
+	if err != nil {
+		return nil, nil, err
+	}
+	kind, err := stringIn(ref[0], "params.ref.type")
+	if err != nil {
+		return nil, nil, err
+	}
+	switch kind {
 	case "ref/prompt":
-		return []auth.Operation{listedItem(auth.KindPrompt, params.Ref.Name)},
-			mcp.NewError(mcp.CodeInvalidParams, "there is no prompt %q", shortened(params.Ref.Name))
+		name, err := stringIn(ref[1], "params.ref.name")
+		return []auth.Operation{listedItem(auth.KindPrompt, name)},
+			mcp.NewError(mcp.CodeInvalidParams, "there is no prompt %q", shortened(name)), err
 	case "ref/resource":
+		uri, err := stringIn(ref[2], "params.ref.uri")
 		return []auth.Operation{listedItem(auth.KindTemplate, "")},
-			mcp.NewError(mcp.CodeInvalidParams, "there is no resource template %q", shortened(params.Ref.URI))
+			mcp.NewError(mcp.CodeInvalidParams, "there is no resource template %q", shortened(uri)), err
 	}
-	return nil, nil
+	return nil, nil, mustBe("params.ref.type", `"ref/prompt" or "ref/resource"`)
 }
 
 // listenOperations are the uses of the URIs that a subscription is about.
-func listenOperations(req *Request) (ops []auth.Operation, unknown *mcp.Error) {
-	var params mcp.SubscriptionsListenParams
-	_ = decode(req.Params, &params) // the server refuses what is no subscription
-	for _, uri := range params.Notifications.ResourceSubscriptions {
+func listenOperations(req *Request) (ops []auth.Operation, unknown *mcp.Error, err error) {
+	params, err := members(req.Params, "params", "notifications")
+	if err != nil {
+		return nil, nil, err
+	}
+	filter, err := members(params[0], "params.notifications", "resourceSubscriptions")
+	if err != nil {
+		return nil, nil, err
+	}
+	uris, err := stringsIn(filter[0], "params.notifications.resourceSubscriptions")
+	for _, uri := range uris {
 		ops = append(ops, useOfURI(mcp.MethodResourcesSubscribe, uri)...)
 	}
-	return ops, mcp.NewError(mcp.CodeInvalidParams, "there is no such resource")
+	return ops, mcp.NewError(mcp.CodeInvalidParams, "there is no such resource"), err
 }
 
 // listedItem is an item in a list.

@@ -57,7 +57,6 @@ func TestDeniedRequestIsAnsweredAsUnknown(t *testing.T) {
 		{request("completion/complete", "", `{"ref": {"type": "ref/prompt", "name": "open"}}`), 0, ""},
 		{request("completion/complete", "", `{"ref": {"type": "ref/prompt", "name": "secret"}}`), mcp.CodeInvalidParams, `there is no prompt "secret"`},
 		{request("completion/complete", "", `{"ref": {"type": "ref/resource", "uri": "x:{secret}"}}`), 0, ""},
-		{request("completion/complete", "", `{"ref": 1}`), 0, ""},
 		{request("subscriptions/listen", "", `{"notifications": {"resourceSubscriptions": ["x:open"]}}`), 0, ""},
 		{request("subscriptions/listen", "", `{"notifications": {"resourceSubscriptions": ["x:open", "x:secret"]}}`), mcp.CodeInvalidParams, "there is no such resource"},
 		{request("subscriptions/listen", "", `{"notifications": {"resourceSubscriptions": [`+strings.Repeat(`"x:open",`, 1000)+`"x:open"]}}`),
@@ -105,7 +104,9 @@ func TestPolicySeesTheOperation(t *testing.T) {
 	}{
 		{request("tools/call", "pay", `{"name": "pay", "arguments": {"amount": 9007199254740993}}`),
 			[]auth.Operation{{Kind: auth.KindTool, Name: "pay", Arguments: []byte(`{"amount": 9007199254740993}`)}}},
-		{request("tools/call", "pay", `[]`), []auth.Operation{{Kind: auth.KindTool, Name: "pay"}}},
+		{request("tools/call", "pay", `{"x": 1}`), []auth.Operation{{Kind: auth.KindTool, Name: "pay"}}},
+		{request("tools/call", "pay", `{"arguments": {"z": 1, "z": "\ud800"}}`),
+			[]auth.Operation{{Kind: auth.KindTool, Name: "pay", Arguments: []byte(`{"z": 1, "z": "\ud800"}`)}}},
 		{request("resources/read", "x:1", `{"uri": "x:1"}`), []auth.Operation{{Kind: auth.KindResource, URI: "x:1"}, {Kind: auth.KindTemplate, URI: "x:1"}}},
 		{request("acme/report", "", ""), []auth.Operation{{}}},
 		{request("ping", "", ""), nil}, {request("initialize", "", ""), nil}, {request("tasks/get", "1", ""), nil},

@@ -16,6 +16,7 @@ import (
 	"github.com/vitrine-mcp/vitrine/internal/adapttest"
 	"github.com/vitrine-mcp/vitrine/internal/issuertest"
 	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
 // protect serves a world with a resource server, a policy and an audit.
@@ -126,6 +127,26 @@ func TestDeniedSubscriptionIsNone(t *testing.T) {
 	w.adapter.Authorize(identity.PolicyFunc(adapttest.Policy))
 	site := &adapttest.Site{Rig: w.Rig, URL: w.serveHTTP(modern), Version: modern, Client: http.DefaultClient}
 	site.DeniesSubscriptions()
+}
+
+// The SDK ignores members that it does not know. They do not keep a policy from seeing the others, neither as a policy
+// of the adapter nor as a middleware.
+func TestIllTypedMembersHideNothing(t *testing.T) {
+	policy := identity.PolicyFunc(adapttest.Policy)
+	w := newWorld(t)
+	w.adapter.Authorize(policy)
+	for _, w := range []*world{w, newWorld(t, middleware.Authorize(nil, policy))} {
+		site := &adapttest.Site{Rig: w.Rig, URL: w.serveHTTP(modern), Version: modern, Client: http.DefaultClient}
+		for _, params := range []string{
+			`"notifications":{"x":1,"resourceSubscriptions":["note://1"]}`,
+			`"notifications":{"taskIds":1,"resourceSubscriptions":["note://1"]}`,
+			`"notifications":{"resourceSubscriptions":["note://1"]},"x":{"y":[1]}`,
+		} {
+			require.Contains(t, site.Ask("", "", "subscriptions/listen", params).Body, `"code":-32602,"message":"there is no such resource"`, params)
+		}
+		answer := site.Ask("", "", "completion/complete", `"ref":{"title":5,"type":"ref/prompt","name":"greet"},"argument":{"name":"a","value":"b"}`)
+		require.Contains(t, answer.Body, `there is no prompt \"greet\"`)
+	}
 }
 
 // Streams that a client only listens to end when its token expires.

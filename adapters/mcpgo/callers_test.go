@@ -121,6 +121,28 @@ func TestDeniedSubscriptionIsNone(t *testing.T) {
 	site.DeniesSubscriptions()
 }
 
+// mcp-go ignores members that it does not know, and the URI of the reference to a prompt. They do not keep a policy from
+// seeing the others.
+func TestIllTypedMembersHideNothing(t *testing.T) {
+	w := newWorldWith(t, []server.ServerOption{server.WithResourceCapabilities(true, true)})
+	w.adapter.Authorize(auth.PolicyFunc(adapttest.Policy))
+	site := &adapttest.Site{Rig: w.Rig, URL: w.serveHTTP(), Version: modern, Client: http.DefaultClient}
+	for _, params := range []string{
+		`"notifications":{"x":1,"resourceSubscriptions":["note://1"]}`,
+		`"notifications":{"taskIds":1,"resourceSubscriptions":["note://1"]}`,
+	} {
+		require.Contains(t, site.Ask("", "", "subscriptions/listen", params).Body, "there is no such resource", params)
+	}
+	for ref, want := range map[string]string{
+		`{"uri":5,"type":"ref/prompt","name":"greet"}`:    `there is no prompt \"greet\"`,
+		`{"type":"ref/prompt","name":"greet","title":[]}`: `there is no prompt \"greet\"`,
+		`{"type":"ref/prompt","name":["greet"]}`:          "params.ref.name must be a string",
+	} {
+		answer := site.Ask("", "", "completion/complete", `"ref":`+ref+`,"argument":{"name":"a","value":"b"}`)
+		require.Contains(t, answer.Body, want, ref)
+	}
+}
+
 // Streams that a client only listens to end when its token expires.
 func TestStreamsEndWithTheirToken(t *testing.T) {
 	w := newWorld(t)
