@@ -96,8 +96,6 @@ func (q *question) admit(c auth.Challenger) error {
 		return err
 	case len(ops) == 0:
 		return nil
-	case len(ops) > maxQuestions:
-		return mcp.NewError(mcp.CodeInvalidParams, "there are too many resources in one request")
 	}
 	d := q.decide(ops...)
 	switch {
@@ -155,8 +153,8 @@ func operationsOf(req *Request) (ops []auth.Operation, unknown *mcp.Error, err e
 
 var protocolMethods = mcp.Methods()
 
-// maxQuestions bounds what is asked about one request: a subscription to 1000 resources.
-const maxQuestions = 4000
+// maxResources bounds the resources of one subscription, because policies are asked four questions about each.
+const maxResources = 1000
 
 // itemOperation is the use of a tool or a prompt. Decoders may read members inside the arguments differently. They go
 // to the policies as they are, and policies that look at such arguments deny.
@@ -222,7 +220,10 @@ func listenOperations(req *Request) (ops []auth.Operation, unknown *mcp.Error, e
 	if err != nil {
 		return nil, nil, err
 	}
-	uris, err := stringsIn(filter[0], "params.notifications.resourceSubscriptions")
+	uris, err := stringsIn(filter[0], "params.notifications.resourceSubscriptions", maxResources)
+	if len(uris) > maxResources {
+		return nil, nil, mcp.NewError(mcp.CodeInvalidParams, "there are too many resources in one request")
+	}
 	for _, uri := range uris {
 		ops = append(ops, useOfURI(mcp.MethodResourcesSubscribe, uri)...)
 	}

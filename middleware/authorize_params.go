@@ -61,15 +61,18 @@ func stringIn(value jsontext.Value, path string) (s string, err error) {
 	return s, nil
 }
 
-// stringsIn returns the strings in the array that a member of params has; none if it is absent or null.
-func stringsIn(value jsontext.Value, path string) (list []string, err error) {
+// stringsIn returns the strings in the array that a member of params has; none if it is absent or null. Of more than
+// most it returns one more and reads no further, because an array may have a million.
+func stringsIn(value jsontext.Value, path string, most int) (list []string, err error) {
 	if len(value) == 0 || value.Kind() == 'n' {
 		return nil, nil
 	}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(value))
 	if token, err := dec.ReadToken(); err == nil && token.Kind() == '[' {
 		for token, err = dec.ReadToken(); err == nil && token.Kind() == '"'; token, err = dec.ReadToken() {
-			list = append(list, token.String())
+			if list = append(list, token.String()); len(list) > most {
+				return list, nil
+			}
 		}
 		if err == nil && token.Kind() == ']' {
 			return list, nil

@@ -59,6 +59,7 @@ func TestDeniedRequestIsAnsweredAsUnknown(t *testing.T) {
 		{request("completion/complete", "", `{"ref": {"type": "ref/resource", "uri": "x:{secret}"}}`), 0, ""},
 		{request("subscriptions/listen", "", `{"notifications": {"resourceSubscriptions": ["x:open"]}}`), 0, ""},
 		{request("subscriptions/listen", "", `{"notifications": {"resourceSubscriptions": ["x:open", "x:secret"]}}`), mcp.CodeInvalidParams, "there is no such resource"},
+		{request("subscriptions/listen", "", `{"notifications": {"resourceSubscriptions": [`+strings.Repeat(`"x:open",`, 999)+`"x:open"]}}`), 0, ""},
 		{request("subscriptions/listen", "", `{"notifications": {"resourceSubscriptions": [`+strings.Repeat(`"x:open",`, 1000)+`"x:open"]}}`),
 			mcp.CodeInvalidParams, "there are too many resources in one request"},
 	} {
