@@ -2,8 +2,10 @@ package middleware_test
 
 import (
 	"context"
+	"reflect"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -106,4 +108,39 @@ func TestRequestReturnsWhatTheClientDeclares(t *testing.T) {
 		require.Zero(t, req.Client(), params)
 		require.Zero(t, req.Capabilities(), params)
 	}
+}
+
+// A capability with a wrong type is not declared, and the others are.
+func TestIllTypedCapabilityIsNotDeclared(t *testing.T) {
+	all := mcp.ClientCapabilities{
+		Experimental: map[string]any{"a": 1.0}, Roots: &mcp.RootsCapability{ListChanged: true}, Sampling: &mcp.SamplingCapability{Tools: &struct{}{}},
+		Elicitation: &mcp.ElicitationCapability{Form: &struct{}{}}, Extensions: map[string]any{"example.com/x": map[string]any{}},
+	}
+	require.Equal(t, reflect.TypeFor[mcp.ClientCapabilities]().NumField(), 5, "all capabilities are in this test")
+	declared := func(wrong string) mcp.ClientCapabilities {
+		object := map[string]any{}
+		text, err := json.Marshal(all)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(text, &object))
+		if wrong != "" {
+			object[wrong] = true
+		}
+		text, err = json.Marshal(map[string]any{"_meta": map[string]any{mcp.MetaClientCapabilities: object}})
+		require.NoError(t, err)
+		return (&middleware.Request{Params: text}).Capabilities()
+	}
+	for wrong, without := range map[string]func(c *mcp.ClientCapabilities){
+		"": func(*mcp.ClientCapabilities) {}, "unknown": func(*mcp.ClientCapabilities) {},
+		"experimental": func(c *mcp.ClientCapabilities) { c.Experimental = nil },
+		"roots":        func(c *mcp.ClientCapabilities) { c.Roots = nil },
+		"sampling":     func(c *mcp.ClientCapabilities) { c.Sampling = nil },
+		"elicitation":  func(c *mcp.ClientCapabilities) { c.Elicitation = nil },
+		"extensions":   func(c *mcp.ClientCapabilities) { c.Extensions = nil },
+	} {
+		want := all
+		without(&want)
+		require.Equal(t, want, declared(wrong), wrong)
+	}
+	half := &middleware.Request{Params: []byte(`{"_meta":{"io.modelcontextprotocol/clientCapabilities":{"sampling":{"tools":1,"context":{}},"elicitation":{}}}}`)}
+	require.Equal(t, mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapability{}}, half.Capabilities())
 }

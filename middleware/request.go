@@ -101,18 +101,38 @@ func (r *Request) Client() mcp.Implementation {
 }
 
 // Capabilities returns the capabilities that the client has declared: with this request in the
-// modern era, and in initialize in the legacy era.
+// modern era, and in initialize in the legacy era. With a request a capability that has a wrong
+// type is not declared, and the others are.
 func (r *Request) Capabilities() mcp.ClientCapabilities {
 	if r.Peer.Capabilities != nil {
 		return *r.Peer.Capabilities
 	}
 	var meta struct {
-		Capabilities mcp.ClientCapabilities `json:"io.modelcontextprotocol/clientCapabilities"`
+		Capabilities struct {
+			Experimental jsontext.Value `json:"experimental"`
+			Roots        jsontext.Value `json:"roots"`
+			Sampling     jsontext.Value `json:"sampling"`
+			Elicitation  jsontext.Value `json:"elicitation"`
+			Extensions   jsontext.Value `json:"extensions"`
+		} `json:"io.modelcontextprotocol/clientCapabilities"`
 	}
-	if r.decodeMeta(&meta) != nil { // an ill-typed capability is not declared
+	if r.decodeMeta(&meta) != nil {
 		return mcp.ClientCapabilities{}
 	}
-	return meta.Capabilities
+	sent := &meta.Capabilities
+	return mcp.ClientCapabilities{
+		Experimental: declared[map[string]any](sent.Experimental), Roots: declared[*mcp.RootsCapability](sent.Roots),
+		Sampling: declared[*mcp.SamplingCapability](sent.Sampling), Elicitation: declared[*mcp.ElicitationCapability](sent.Elicitation),
+		Extensions: declared[map[string]any](sent.Extensions),
+	}
+}
+
+// declared decodes one capability. It returns the zero value for a capability with a wrong type.
+func declared[T any](sent jsontext.Value) (capability T) {
+	if decode(sent, &capability) != nil {
+		return *new(T)
+	}
+	return capability
 }
 
 // Meta decodes the request's _meta member; nil if there is none. No limit bounds the memory that this takes, and 4 MiB of text can

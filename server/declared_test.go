@@ -139,6 +139,8 @@ func TestRequiredCapabilities(t *testing.T) {
 		}
 		got := dial(t, srv).ask(strings.Replace(modern(1, "tools/call", call("half", `{}`)), `clientCapabilities":{}`, `clientCapabilities":{"elicitation":{}}`, 1))
 		require.Contains(t, got, `"requiredCapabilities":{"sampling":{}}`, "nothing is asked that leads nowhere")
+		got = dial(t, srv).ask(strings.Replace(modern(1, "tools/call", call("forms", `{}`)), `clientCapabilities":{}`, `clientCapabilities":{"elicitation":{},"roots":true}`, 1))
+		require.Contains(t, got, `"method":"elicitation/create"`, "another capability has a wrong type")
 	})
 	t.Run("legacy", func(t *testing.T) {
 		p := dial(t, srv)
