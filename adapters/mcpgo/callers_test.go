@@ -143,6 +143,20 @@ func TestIllTypedMembersHideNothing(t *testing.T) {
 	}
 }
 
+// mcp-go ignores the _meta of a subscription. It does not keep a policy from seeing the URI.
+func TestIllTypedMetaDoesNotHideTheURI(t *testing.T) {
+	w := newWorldWith(t, []server.ServerOption{server.WithResourceCapabilities(true, true)})
+	w.adapter.Authorize(auth.PolicyFunc(adapttest.Policy))
+	site := &adapttest.Site{Rig: w.Rig, URL: w.serveHTTP(), Version: legacy, Client: http.DefaultClient}
+	session := site.Open("")
+	for _, params := range []string{
+		`"uri":"note://1"`, `"_meta":5,"uri":"note://1"`, `"uri":"note://1","_meta":[]`, `"uri":"note://1","_meta":"text"`,
+	} {
+		require.Contains(t, site.Ask("", session, "resources/subscribe", params).Body, `there is no resource \"note://1\"`, params)
+	}
+	require.Contains(t, site.Ask("", session, "resources/subscribe", `"_meta":5,"uri":"note://2"`).Body, `"result":{}`)
+}
+
 // Streams that a client only listens to end when its token expires.
 func TestStreamsEndWithTheirToken(t *testing.T) {
 	w := newWorld(t)

@@ -105,7 +105,7 @@ var errAmbiguous = errors.New("the message has two members of one name, text tha
 // records the request. It asks nothing about the covered methods, whose handlers call [Call.Admit].
 func (a *Adapter) AdmitMessage(ctx context.Context, data []byte, covered []string, sender func(Params) (middleware.Peer, *auth.Principal)) error {
 	var m message
-	if !agreed(data) {
+	if !agreed(data) || json.Unmarshal(data, &m) != nil {
 		var known struct {
 			Method string `json:"method"`
 		}
@@ -115,7 +115,7 @@ func (a *Adapter) AdmitMessage(ctx context.Context, data []byte, covered []strin
 		a.guard.refusedAmbiguous(sender(Params{}))
 		return errAmbiguous
 	}
-	if json.Unmarshal(data, &m) != nil || slices.Contains(covered, m.Method) || slices.Contains(lists, m.Method) {
+	if slices.Contains(covered, m.Method) || slices.Contains(lists, m.Method) {
 		return nil
 	}
 	params, _ := ReadParams(m.Method, m.Params) // agreed

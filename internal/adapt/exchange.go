@@ -111,10 +111,10 @@ func (a *Adapter) notice(scope any, messages []message) {
 func (a *Adapter) NoticeCancelled(scope any, params jsontext.Value) {
 	var p struct {
 		RequestID jsontext.Value `json:"requestId"`
-		Reason    string         `json:"reason"`
+		Reason    jsontext.Value `json:"reason"`
 	}
 	if json.Unmarshal(params, &p) == nil {
-		a.Cancelling(scope, ParseID(p.RequestID), p.Reason)
+		a.Cancelling(scope, ParseID(p.RequestID), text(p.Reason))
 	}
 }
 

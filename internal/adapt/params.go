@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 	"github.com/vitrine-mcp/vitrine/mcp"
 )
 
@@ -34,11 +35,11 @@ func ReadDecoded(method string, raw jsontext.Value) (p Params, agreed bool) {
 
 func readParams(method string, raw jsontext.Value, options ...json.Options) (Params, bool) {
 	var p struct {
-		Name      jsontext.Value            `json:"name"`
-		URI       jsontext.Value            `json:"uri"`
-		TaskID    jsontext.Value            `json:"taskId"`
-		Arguments jsontext.Value            `json:"arguments"`
-		Meta      map[string]jsontext.Value `json:"_meta"`
+		Name      jsontext.Value `json:"name"`
+		URI       jsontext.Value `json:"uri"`
+		TaskID    jsontext.Value `json:"taskId"`
+		Arguments jsontext.Value `json:"arguments"`
+		Meta      jsontext.Value `json:"_meta"`
 	}
 	if len(raw) == 0 {
 		return Params{}, true
@@ -46,7 +47,7 @@ func readParams(method string, raw jsontext.Value, options ...json.Options) (Par
 	if json.Unmarshal(raw, &p, options...) != nil {
 		return Params{}, false
 	}
-	read := Params{Version: mcp.Version(text(p.Meta[mcp.MetaProtocolVersion]))}
+	read := Params{Version: mcp.Version(text(jsonvalue.Member(p.Meta, mcp.MetaProtocolVersion)))}
 	switch mcp.NameMember(method) {
 	case "name":
 		read.Target = text(p.Name)
@@ -60,7 +61,7 @@ func readParams(method string, raw jsontext.Value, options ...json.Options) (Par
 	}
 	read.trace = carrier{}
 	for _, key := range []string{mcp.MetaTraceParent, mcp.MetaTraceState, mcp.MetaBaggage} {
-		if value := text(p.Meta[key]); value != "" {
+		if value := text(jsonvalue.Member(p.Meta, key)); value != "" {
 			read.trace[key] = value
 		}
 	}
