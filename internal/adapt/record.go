@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/vitrine-mcp/vitrine/audit"
+	"github.com/vitrine-mcp/vitrine/internal/jsonvalue"
 	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/rates"
 	"github.com/vitrine-mcp/vitrine/mcp"
@@ -70,11 +69,8 @@ func (c *Call) record(out telemetry.Outcome) {
 func targetOf(req *middleware.Request) string {
 	switch {
 	case req.Method == mcp.MethodCompletionComplete:
-		var params struct {
-			Ref mcp.CompletionReference `json:"ref"`
-		}
-		_ = json.Unmarshal(req.Params, &params) // what cannot be read is empty
-		return params.Ref.Name + params.Ref.URI
+		ref := jsonvalue.Member(req.Params, "ref")
+		return text(jsonvalue.Member(ref, "name")) + text(jsonvalue.Member(ref, "uri"))
 	case strings.HasPrefix(req.Method, "tasks/"): // the id of a task lets its caller read it
 		return shownOf(req.Target)
 	}

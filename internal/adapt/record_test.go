@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/vitrine-mcp/vitrine/audit"
+	"github.com/vitrine-mcp/vitrine/mcp"
+	"github.com/vitrine-mcp/vitrine/middleware"
 )
 
 // A record that waits does not keep the whole of a long id, which nothing counts.
@@ -18,6 +20,19 @@ func TestRecordsKeepTheStartOfAnIDOnly(t *testing.T) {
 	require.NotSame(t, unsafe.StringData(sealed), unsafe.StringData(shownOf(sealed)))
 	require.Equal(t, "12345678", shownOf("123456789"))
 	require.Equal(t, "1234", shownOf("1234"))
+}
+
+// The record of a completion names its prompt or template although another member has a wrong type.
+func TestIllTypedMembersDoNotHideTheTargetOfARecord(t *testing.T) {
+	for params, want := range map[string]string{
+		`{"ref":{"type":"ref/prompt","name":"greet"}}`:         "greet",
+		`{"ref":{"uri":5,"type":"ref/prompt","name":"greet"}}`: "greet",
+		`{"ref":{"type":[],"uri":"note://{id}"}}`:              "note://{id}",
+		`{"x":1,"x":2,"ref":{"name":"greet"}}`:                 "greet",
+		`{"ref":5}`:                                            "",
+	} {
+		require.Equal(t, want, targetOf(&middleware.Request{Method: mcp.MethodCompletionComplete, Params: []byte(params)}), params)
+	}
 }
 
 // A call that is served several times, because its handler asks the client something, takes the place of one record.
