@@ -33,19 +33,27 @@ func TestElicitForm(t *testing.T) {
 		`"when":{"type":"string","format":"date-time"},` +
 		`"price":{"type":"number"},` +
 		`"express":{"type":"boolean","default":true}},"required":["size","number"]}`
-	answers := []string{
+	malformed := []string{
 		`{"action":"accept","content":{"size":"huge","number":1}}`,
 		`{"action":"accept","content":{"size":"small","number":1000}}`,
 		`{"action":"accept","content":{"size":"small","number":1,"extras":["salt"]}}`,
 		`{"action":"accept","content":{"size":"small","number":1,"mail":"nobody"}}`,
 		`{"action":"accept","content":{"size":"small","number":1,"when":"soon"}}`,
 		`{"action":"accept","content":{"size":"small"}}`,
-		`{"action":"accept","content":{"size":"large","number":2.0,"extras":["milk"],"mail":"a@b.example","when":"2026-01-02T03:04:05Z","price":1.5,"unknown":1}}`,
 	}
-	for _, tt := range []struct{ answer, want string }{
-		{"", `accept {large 2 [milk] a@b.example 2026-01-02 03:04:05 +0000 UTC 1.5 false} <nil>`},
-		{`{"action":"decline"}`, `decline { 0 []  0001-01-01 00:00:00 +0000 UTC 0 false} <nil>`},
-		{`{"action":"cancel","content":{"size":"huge"}}`, `cancel { 0 []  0001-01-01 00:00:00 +0000 UTC 0 false} <nil>`},
+	const (
+		accept  = `{"action":"accept","content":{"size":"large","number":2.0,"extras":["milk"],"mail":"a@b.example","when":"2026-01-02T03:04:05Z","price":1.5,"unknown":1}}`
+		accepts = `accept {large 2 [milk] a@b.example 2026-01-02 03:04:05 +0000 UTC 1.5 false} <nil>`
+	)
+	for _, tt := range []struct {
+		malformed    []string
+		answer, want string
+	}{
+		{malformed[:2], accept, accepts},
+		{malformed[2:4], accept, accepts},
+		{malformed[4:], accept, accepts},
+		{nil, `{"action":"decline"}`, `decline { 0 []  0001-01-01 00:00:00 +0000 UTC 0 false} <nil>`},
+		{nil, `{"action":"cancel","content":{"size":"huge"}}`, `cancel { 0 []  0001-01-01 00:00:00 +0000 UTC 0 false} <nil>`},
 	} {
 		for _, version := range []mcp.Version{mcp.Version20260728, mcp.Version20251125} {
 			srv := newServer(t)
@@ -56,12 +64,12 @@ func TestElicitForm(t *testing.T) {
 				}
 				return fmt.Sprint(action, " ", o, " ", err), nil
 			})
-			left := answers
+			left := tt.malformed
 			got := askMemory(t, srv, version, "tools/call", call("t", `{}`), func(q servertest.Question) string {
 				var p mcp.ElicitParams
 				require.NoError(t, json.Unmarshal(q.Params, &p))
 				require.Equal(t, want, string(p.RequestedSchema))
-				if tt.answer != "" {
+				if len(left) == 0 {
 					return tt.answer
 				}
 				next := left[0]

@@ -109,8 +109,9 @@ type Limits struct {
 	// MaxBodyBytesPending bounds the messages, and the headers of HTTP requests, that arrive or are being
 	// served (default 256 MiB). Those of up to 4 KiB do not count.
 	MaxBodyBytesPending int
-	// MaxInputRounds bounds how often one request asks the client for input (default 32);
-	// MaxStateBytes what it keeps from one round to the next: for a modern client the
+	// MaxInputRounds bounds how often one request asks the client for input (default 32). Three
+	// malformed answers to one question, one after the other, end the request before that.
+	// MaxStateBytes bounds what it keeps from one round to the next: for a modern client the
 	// state as it is written, for a legacy one the answers (default 256 KiB).
 	MaxInputRounds int
 	MaxStateBytes  int

@@ -126,6 +126,15 @@ func refusedScenes() []scene {
 		}))},
 		play: func(s *stage) { s.pipe().ask(echo(1)) },
 	}, {
+		title: "malformed answer",
+		play: func(s *stage) {
+			addAge(s.srv)
+			p := s.old()
+			p.ask(legacy(7, "tools/call", call("age", `{}`)))
+			p.ask(`{"jsonrpc":"2.0","id":1,"result":` + age(`"42"`) + `}`)
+			p.ask(`{"jsonrpc":"2.0","id":2,"result":` + age(`42`) + `}`)
+		},
+	}, {
 		title: "displaced", options: []server.Option{byContext}, limits: server.Limits{MaxInFlightTotal: 1, MaxQueue: 2},
 		play: func(s *stage) {
 			defer close(s.hold("wait"))

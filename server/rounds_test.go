@@ -165,8 +165,10 @@ func TestMalformedAnswers(t *testing.T) {
 		{"roots", roots, `{"roots":[]}`},
 	} {
 		t.Run(kind.tool, func(t *testing.T) {
-			eachWay(t, "2025-11-25 in memory", func(t *testing.T, ask asker) { malformed(t, ask, kind.tool, kind.bad, kind.good) })
-			eachWay(t, "modern over HTTP", func(t *testing.T, ask asker) { malformed(t, ask, kind.tool, kind.bad, kind.good) })
+			for bad := range slices.Chunk(kind.bad, 2) { // a third one would end the request
+				eachWay(t, "2025-11-25 in memory", func(t *testing.T, ask asker) { malformed(t, ask, kind.tool, bad, kind.good) })
+				eachWay(t, "modern over HTTP", func(t *testing.T, ask asker) { malformed(t, ask, kind.tool, bad, kind.good) })
+			}
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"github.com/vitrine-mcp/vitrine/internal/logline"
 	"github.com/vitrine-mcp/vitrine/internal/seal"
 	"github.com/vitrine-mcp/vitrine/internal/session"
 	"github.com/vitrine-mcp/vitrine/middleware"
@@ -31,6 +32,7 @@ type Asker struct {
 	unasked bool         // answers are taken without a state
 	forms   forms
 	pages   pages
+	lines   logline.Limiter
 }
 
 // New returns the asker of a server. Without keys it makes a random one.

@@ -49,13 +49,21 @@ func (d *Dialog) roundsFault(err error) error {
 	if errors.Is(err, errNoQuestion) {
 		return era.Fault{Err: err}
 	}
+	malformed, isMalformed := errors.AsType[malformedError](err)
 	if !errors.Is(err, errRounds) {
+		if isMalformed {
+			return mcp.NewError(mcp.CodeInvalidParams, "%v", malformed)
+		}
 		return err
 	}
 	core := d.Asker.core
 	core.LimitReached(limits.NameInputRounds)
-	return mcp.NewError(mcp.CodeInvalidParams, "the request has asked for input %d times, which is all that %s allows",
-		core.Limits().MaxInputRounds, limits.NameInputRounds).
+	why := ""
+	if isMalformed {
+		why = "; " + malformed.Error()
+	}
+	return mcp.NewError(mcp.CodeInvalidParams, "the request has asked for input %d times, which is all that %s allows%s",
+		core.Limits().MaxInputRounds, limits.NameInputRounds, why).
 		WithData(mcp.ErrorData{Limit: limits.NameInputRounds})
 }
 

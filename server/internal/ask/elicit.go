@@ -23,9 +23,9 @@ func (d *Dialog) Elicit(key string, p *mcp.ElicitParams) (*mcp.ElicitResult, err
 	}
 	var decode decodeContent[jsontext.Value]
 	if form != nil {
-		decode = func(content jsontext.Value) (jsontext.Value, *share.Held, []schema.Fault, error) {
+		decode = func(content jsontext.Value) (jsontext.Value, *share.Held, error) {
 			faults, err := d.Asker.valid.Validate(d.context(), d.Core, form, 0, content)
-			return content, nil, faults, err
+			return content, nil, contentFault(form, faults, err)
 		}
 	}
 	answer, err := elicit(d, key, *p, decode)
@@ -35,8 +35,16 @@ func (d *Dialog) Elicit(key string, p *mcp.ElicitParams) (*mcp.ElicitResult, err
 	return &mcp.ElicitResult{Action: answer.action, Content: answer.content}, nil
 }
 
-// A decodeContent decodes the content of a form, and returns what its value holds and what is wrong with it.
-type decodeContent[T any] func(jsontext.Value) (content T, held *share.Held, faults []schema.Fault, err error)
+// A decodeContent decodes the content of a form, and returns what its value holds. With an error it holds nothing.
+type decodeContent[T any] func(jsontext.Value) (content T, held *share.Held, err error)
+
+// contentFault returns err, or an error for the first of the faults that the content of a form has.
+func contentFault(form *schema.Schema, faults []schema.Fault, err error) error {
+	if err != nil || len(faults) == 0 {
+		return err
+	}
+	return answerFault{"content: " + faults[0].String(), "content: " + form.Discreet(faults[0])}
+}
 
 // An elicited is the user's answer. Only an accepted form has content.
 type elicited[T any] struct {
@@ -67,12 +75,7 @@ func elicit[T any](d *Dialog, key string, p mcp.ElicitParams, decode decodeConte
 		if r.Content == nil {
 			return answer, nil, nil
 		}
-		var faults []schema.Fault
-		answer.content, held, faults, err = decode(r.Content)
-		if len(faults) > 0 {
-			d.giveBack(held)
-			return answer, nil, fmt.Errorf("content: %s", faults[0])
-		}
+		answer.content, held, err = decode(r.Content)
 		return answer, held, err
 	})
 }
@@ -122,7 +125,7 @@ func decodeElicited(raw jsontext.Value, form bool) (*mcp.ElicitResult, error) {
 	case mcp.ElicitDecline, mcp.ElicitCancel:
 		r.Content = nil
 	default:
-		return nil, errors.New("the action is not known")
+		return nil, answerFault{text: "the action is not known"}
 	}
 	return &r, nil
 }
@@ -165,7 +168,7 @@ func decodeSampled(raw jsontext.Value) (*mcp.CreateMessageResult, error) {
 		return nil, err
 	}
 	if r.Role != mcp.RoleUser && r.Role != mcp.RoleAssistant || len(r.Content) == 0 || r.Model == "" {
-		return nil, errors.New("a message has a role, content and the name of its model")
+		return nil, answerFault{text: "a message has a role, content and the name of its model"}
 	}
 	return &r, nil
 }
@@ -188,14 +191,14 @@ func decodeRoots(raw jsontext.Value) ([]mcp.Root, error) {
 	}
 	err := wire.Unmarshal(raw, &r)
 	if semantic, ok := errors.AsType[*json.SemanticError](err); ok && semantic.JSONPointer == "/roots" || err == nil && r.Roots == nil {
-		return nil, errors.New("roots must be an array")
+		return nil, answerFault{text: "roots must be an array"}
 	}
 	if err != nil {
 		return nil, err
 	}
 	for _, root := range *r.Roots {
 		if root.URI == "" {
-			return nil, errors.New("a root has a URI")
+			return nil, answerFault{text: "a root has a URI"}
 		}
 	}
 	return *r.Roots, nil
@@ -212,12 +215,12 @@ func ElicitForm[T any](d *Dialog, key, message string) (value T, action mcp.Elic
 		return value, "", fmt.Errorf("server: question %q: an elicitation needs a message", key)
 	}
 	params := mcp.ElicitParams{Message: message, RequestedSchema: form.JSON()}
-	answer, err := elicit(d, key, params, func(content jsontext.Value) (value T, held *share.Held, faults []schema.Fault, err error) {
+	answer, err := elicit(d, key, params, func(content jsontext.Value) (value T, held *share.Held, err error) {
 		held, err = d.weighed(reflect.TypeFor[T](), content, func() error {
-			faults, err = d.Asker.valid.Decode(d.context(), d.Core, form, 0, content, &value)
-			return err
+			faults, err := d.Asker.valid.Decode(d.context(), d.Core, form, 0, content, &value)
+			return contentFault(form, faults, err)
 		})
-		return value, held, faults, err
+		return value, held, err
 	})
 	return answer.content, answer.action, err
 }

@@ -26,7 +26,7 @@ func (in *legacy) Ask(key string, q Question) (jsontext.Value, error) {
 	if in.call.Core.Settled() {
 		return nil, mcp.ErrRequestDone
 	}
-	return in.rounds.ask(key, q)
+	return in.rounds.ask(in.call, key, q)
 }
 
 // next sends all open questions at the same time and waits for all answers. The handler gets

@@ -79,6 +79,9 @@ func (in *modern) read() *mcp.Error {
 		if given {
 			in.answer(key, answer{Asked: asked, Value: value})
 		}
+		if n := st.Malformed[key]; n > 0 {
+			in.faulty.load(key, malformedCount{asked, n})
+		}
 		if method := st.Methods[key]; method != "" {
 			observe.Returned(r, method, st.TraceParent, given)
 		}
@@ -134,7 +137,7 @@ func (in *modern) Ask(key string, q Question) (jsontext.Value, error) {
 	if err := in.load(); err != nil {
 		return nil, err
 	}
-	return in.rounds.ask(key, q)
+	return in.rounds.ask(in.call, key, q)
 }
 
 func (in *modern) next(ctx context.Context) (mcp.Result, error) {
@@ -161,7 +164,7 @@ func (in *modern) next(ctx context.Context) (mcp.Result, error) {
 	round := observe.TraceParent(in.call.Ctx)
 	sealed, err := a.sealState(requestState{
 		Binding: in.binding, Round: in.done, Answers: in.answers, Asked: asked, Methods: methodsOf(requests), Kept: kept,
-		TraceParent: round,
+		Malformed: in.faulty.of(asked), TraceParent: round,
 	})
 	if err != nil {
 		return nil, err

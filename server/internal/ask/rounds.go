@@ -22,6 +22,7 @@ type rounds struct {
 	answers map[string]answer
 	asked   map[string]digest   // in this run
 	open    map[string]Question // in this run, and without an answer
+	faulty  malformedAnswers
 }
 
 // An answer is what the client has answered to a question.
@@ -66,13 +67,14 @@ var errNoQuestion = errors.New("server: the handler wants input, but has not ask
 var errRounds = errors.New("server: too many rounds of input")
 
 // ask returns the answer to a question. Without an answer it notes the question and returns
-// inputRequired.
-func (r *rounds) ask(key string, q Question) (jsontext.Value, error) {
+// inputRequired. A malformed answer counts as none, and is logged.
+func (r *rounds) ask(c *Call, key string, q Question) (jsontext.Value, error) {
 	d, err := q.digest()
 	if err != nil {
 		return nil, err
 	}
 	a, answered, err := r.note(key, d)
+	fault := ""
 	switch {
 	case err != nil:
 		return nil, err
@@ -86,15 +88,30 @@ func (r *rounds) ask(key string, q Question) (jsontext.Value, error) {
 		if err == nil {
 			return a.Value, nil
 		}
+		if c.Ctx.Err() == nil { // else the check may have failed for that
+			fault = faultOf(err)
+		}
 	}
+	if inARow := r.reopen(key, d, q, fault); inARow > 0 {
+		c.logMalformed(key, fault, inARow)
+	}
+	return nil, inputRequired{key}
+}
+
+// reopen notes that a question has no answer. With a fault of an answer that it had, it returns how many answers to the question were
+// malformed, one after the other; or 0 if another goroutine has reported the fault.
+func (r *rounds) reopen(key string, d digest, q Question, fault string) (inARow int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if _, had := r.answers[key]; had && fault != "" {
+		inARow = r.faulty.add(key, d, fault)
+	}
 	delete(r.answers, key)
 	if r.open == nil {
 		r.open = map[string]Question{}
 	}
 	r.open[key] = q
-	return nil, inputRequired{key}
+	return inARow
 }
 
 // note notes that a question was asked in this run and returns its answer.
@@ -129,7 +146,7 @@ func (r *rounds) answer(key string, a answer) {
 }
 
 // next ends a run of the handler and returns its open questions with all digests. It returns an
-// error if there are none, or if limit rounds are over.
+// error if there are none, if limit rounds are over, or if a question has had too many malformed answers.
 func (r *rounds) next(limit int) (open map[string]Question, asked map[string]digest, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +154,14 @@ func (r *rounds) next(limit int) (open map[string]Question, asked map[string]dig
 	if len(open) == 0 {
 		return nil, nil, errNoQuestion
 	}
+	last := r.faulty.endRun()
+	if last.inARow >= maxMalformed {
+		return nil, nil, last
+	}
 	if r.done >= limit {
+		if last.fault != "" {
+			return nil, nil, errors.Join(errRounds, last)
+		}
 		return nil, nil, errRounds
 	}
 	r.done++

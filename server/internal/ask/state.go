@@ -33,7 +33,9 @@ type requestState struct {
 	Asked map[string]digest `json:"asked,omitempty"`
 	// Methods are the methods of these questions. It is nil in the states of older versions.
 	Methods map[string]string `json:"methods,omitempty"`
-	Kept    jsontext.Value    `json:"kept,omitzero"`
+	// Malformed is how many answers to these questions were malformed, one after the other. Older versions neither write nor read it.
+	Malformed map[string]int `json:"malformed,omitempty"`
+	Kept      jsontext.Value `json:"kept,omitzero"`
 	// TraceParent names the span of the last round. The span of the next round links it.
 	TraceParent string `json:"traceparent,omitempty"`
 	// Ticket names a state that may be used once.
