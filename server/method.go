@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/vitrine-mcp/vitrine/internal/share"
@@ -126,9 +125,7 @@ func (p *paramsOf[P]) decode(ctx context.Context, v *schema.Validator, from sche
 	case raw.Kind() != '{':
 		return params, nil, mcp.NewError(mcp.CodeInvalidParams, "params must be an object")
 	case !p.meta:
-		if raw, err = withoutMember(raw, "_meta"); err != nil {
-			return params, nil, err
-		}
+		raw = schema.Without(raw, "_meta")
 	}
 	held, faults, err := v.DecodeFor(ctx, from, p.schema, 0, raw, &params)
 	if err != nil || len(faults) == 0 {
@@ -142,19 +139,6 @@ func (p *paramsOf[P]) decode(ctx context.Context, v *schema.Validator, from sche
 		texts[i] = f.String()
 	}
 	return params, held, mcp.NewError(mcp.CodeInvalidParams, "params are not valid: %s", strings.Join(texts, "; "))
-}
-
-// withoutMember returns a JSON object without one of its members.
-func withoutMember(object jsontext.Value, name string) (jsontext.Value, error) {
-	if schema.At(object, name) == nil {
-		return object, nil
-	}
-	var members map[string]jsontext.Value
-	if err := json.Unmarshal(object, &members); err != nil {
-		return nil, err
-	}
-	delete(members, name)
-	return json.Marshal(members)
 }
 
 // isObject reports whether values of a type may encode to a JSON object.

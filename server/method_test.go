@@ -88,6 +88,10 @@ func TestMethodParams(t *testing.T) {
 		{"x/strict", `[1,2]`, `params must be an object`},
 		{"x/map", `{"a":1,"c":2}`, `"result":{"sum":2}`},
 		{"x/map", `{"a":1,"_meta":{}}`, `"result":{"sum":1}`},
+		{"x/map", ` { "_meta" : {} , "a" : 1 , "b" : 2 } `, `"result":{"sum":2}`},
+		{"x/map", ` { "a" : 1 , "\u005fmeta" : {"a":7} , "b" : 2 } `, `"result":{"sum":2}`},
+		{"x/map", `{"_meta":{}}`, `"result":{"sum":0}`},
+		{"x/map", `{"a":1,"_meta":{},"a":2}`, `duplicate member name`},
 		{"x/meta", `{"_meta":{"k":1,"l":2}}`, `"result":{"sum":2}`},
 	} {
 		answer := p.ask(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, tt.method, tt.params))

@@ -147,9 +147,9 @@ func isToken(name string) bool {
 }
 
 // At returns the value that a path of member names leads to, or nil. The text must be valid
-// JSON. At does not read beyond the value.
+// JSON without a name that is there twice. At does not read beyond the value.
 func At(raw jsontext.Value, path ...string) jsontext.Value {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
+	dec := forgetful(raw)
 	for _, name := range path {
 		if !enter(dec, name) {
 			return nil
@@ -183,6 +183,43 @@ func enter(dec *jsontext.Decoder, name string) bool {
 		}
 	}
 	return false
+}
+
+// forgetful returns a decoder that does not remember the names of an object's members, which would take many times their size.
+func forgetful(raw jsontext.Value) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))
+}
+
+// Without returns a JSON object without the member of a name. It does not change the text, which must be as for [At]; any other text may
+// be returned as it is.
+func Without(object jsontext.Value, name string) jsontext.Value {
+	dec := forgetful(object)
+	if dec.PeekKind() != '{' {
+		return object
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return object
+	}
+	for first := true; dec.PeekKind() == '"'; first = false {
+		from := dec.InputOffset() // of the comma, but for the first member
+		member, err := dec.ReadToken()
+		if err != nil {
+			return object
+		}
+		found := member.String() == name
+		if dec.SkipValue() != nil {
+			return object
+		}
+		if !found {
+			continue
+		}
+		after := bytes.TrimLeft(object[dec.InputOffset():], " \t\r\n")
+		if first {
+			after = bytes.TrimPrefix(after, []byte(","))
+		}
+		return slices.Concat(object[:from], after)
+	}
+	return object
 }
 
 // SameAsHeader reports whether the decoded text of a header stands for a value. It compares
