@@ -27,6 +27,9 @@ func readResult[Out Readable](uri, mimeType string, hint mcp.CacheHint, out Out,
 		return nil, errors.New("the handler returned no contents")
 	}
 	whole := *result
+	if err := hintFault(whole.CacheHint); err != nil {
+		return nil, err
+	}
 	if whole.Contents, err = complete(uri, mimeType, whole.Contents); err != nil {
 		return nil, err
 	}
@@ -105,10 +108,20 @@ func readHint(ttl time.Duration, scope mcp.CacheScope, needs need) (mcp.CacheHin
 		return mcp.CacheHint{}, errors.New("what needs scopes must not have the cache scope public")
 	case scope == "" && needs.is():
 		scope = mcp.CachePrivate
-	case scope != "" && scope != mcp.CachePublic && scope != mcp.CachePrivate:
-		return mcp.CacheHint{}, fmt.Errorf("there is no cache scope %q", scope)
 	}
-	return mcp.CacheFor(ttl, scope), nil
+	hint := mcp.CacheFor(ttl, scope)
+	return hint, hintFault(hint)
+}
+
+// hintFault returns an error for a hint that the protocol does not allow. A hint may be left out, or a part of it.
+func hintFault(hint mcp.CacheHint) error {
+	switch {
+	case hint.TTL != nil && *hint.TTL < 0:
+		return errors.New("the TTL is negative")
+	case hint.Scope != "" && hint.Scope != mcp.CachePublic && hint.Scope != mcp.CachePrivate:
+		return fmt.Errorf("there is no cache scope %q", cut(string(hint.Scope), 128))
+	}
+	return nil
 }
 
 // hinted returns the cache hint of a registration with its scope. What may depend on the caller is
