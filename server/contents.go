@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -62,6 +63,12 @@ func contentsOf[Out Readable](uri, mimeType string, out Out) *mcp.ReadResourceRe
 		return out
 	}
 	return nil
+}
+
+// isNil reports whether a content block is no block: a nil interface, or one with a nil pointer. It does not allocate.
+func isNil(block mcp.Content) bool {
+	v := reflect.ValueOf(block)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // complete fills in the URIs and MIME types that are missing in contents.

@@ -48,3 +48,43 @@ func TestImpossibleCacheHints(t *testing.T) {
 		})
 	}
 }
+
+// nilBlocks are content blocks without a value, each with a block before it.
+func nilBlocks() map[string][]mcp.Content {
+	all := map[string][]mcp.Content{}
+	for _, block := range []mcp.Content{
+		nil, (*mcp.TextContent)(nil), (*mcp.ImageContent)(nil), (*mcp.AudioContent)(nil), (*mcp.ResourceLink)(nil),
+		(*mcp.EmbeddedResource)(nil), (*mcp.ToolUseContent)(nil), (*mcp.ToolResultContent)(nil),
+	} {
+		all[fmt.Sprintf("%T", block)] = []mcp.Content{&mcp.TextContent{Text: "a"}, block}
+	}
+	return all
+}
+
+func TestNilContentBlocks(t *testing.T) {
+	for name, content := range nilBlocks() {
+		t.Run("tool/"+name, func(t *testing.T) {
+			internalError(t, "tools/call", call("t", `{}`), "content block 1 is nil", func(srv *server.Server) {
+				server.AddTool(srv, server.Tool{Name: "t"}, func(context.Context, *server.Call, none) (*mcp.CallToolResult, error) {
+					return &mcp.CallToolResult{Content: content}, nil
+				})
+			})
+		})
+		t.Run("prompt/"+name, func(t *testing.T) {
+			internalError(t, "prompts/get", `"name":"p"`, "message 1 of the prompt needs a role and content", func(srv *server.Server) {
+				server.AddPrompt(srv, server.Prompt{Name: "p"}, func(context.Context, *server.Call, map[string]string) (*mcp.GetPromptResult, error) {
+					return &mcp.GetPromptResult{Messages: []mcp.PromptMessage{
+						{Role: mcp.RoleUser, Content: content[0]}, {Role: mcp.RoleUser, Content: content[1]},
+					}}, nil
+				})
+			})
+		})
+	}
+	t.Run("tool error", func(t *testing.T) {
+		internalError(t, "tools/call", call("t", `{}`), "content block 0 is nil", func(srv *server.Server) {
+			server.AddTool(srv, server.Tool{Name: "t"}, func(context.Context, *server.Call, none) (*mcp.CallToolResult, error) {
+				return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{nil}}, nil
+			})
+		})
+	})
+}

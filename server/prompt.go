@@ -149,7 +149,7 @@ func promptFault(result *mcp.GetPromptResult) error {
 		return errors.New("the handler returned neither a result nor an error")
 	}
 	for i, m := range result.Messages {
-		if m.Content == nil || m.Role != mcp.RoleUser && m.Role != mcp.RoleAssistant {
+		if isNil(m.Content) || m.Role != mcp.RoleUser && m.Role != mcp.RoleAssistant {
 			return fmt.Errorf("message %d of the prompt needs a role and content", i)
 		}
 	}

@@ -347,6 +347,11 @@ func (o output[Out]) whole(ctx context.Context, from schema.Sender, result *mcp.
 	if result == nil {
 		return nil, era.Fault{Err: errNoResult}
 	}
+	for i, block := range result.Content {
+		if isNil(block) {
+			return nil, era.Fault{Err: fmt.Errorf("content block %d is nil", i)}
+		}
+	}
 	if o.schema == nil || result.IsError {
 		return result, nil
 	}
