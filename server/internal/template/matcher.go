@@ -3,6 +3,7 @@ package template
 import (
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // A matcher matches one URI, or what follows the common prefix of a template. It tries the alternatives in order, as package regexp would, and
@@ -114,10 +115,11 @@ func (m *matcher) match(s *state, at int) bool {
 		switch s.op {
 		case opLiteral:
 			start := m.starts[at]
-			if !strings.HasPrefix(m.uri[start:], s.text) {
+			size, ok := literalLen(m.uri[start:], s.text)
+			if !ok {
 				return false
 			}
-			if at = m.at[start+len(s.text)]; at < 0 {
+			if at = m.at[start+size]; at < 0 {
 				return false // in the middle of an escaped character
 			}
 		case opValue, opRun:
@@ -145,6 +147,37 @@ func (m *matcher) match(s *state, at int) bool {
 		}
 		s = s.next
 	}
+}
+
+// literalLen returns how many bytes of a URI a literal text takes that it begins with. Each character that is not ASCII may be
+// escaped in the URI.
+func literalLen(uri, text string) (size int, ok bool) {
+	if strings.HasPrefix(uri, text) {
+		return len(text), true
+	}
+	for text != "" {
+		_, n := utf8.DecodeRuneInString(text)
+		switch {
+		case strings.HasPrefix(uri[size:], text[:n]):
+			size += n
+		case text[0] >= utf8.RuneSelf && beginsEscaped(uri[size:], text[:n]):
+			size += 3 * n
+		default:
+			return 0, false
+		}
+		text = text[n:]
+	}
+	return size, true
+}
+
+// beginsEscaped reports whether a URI begins with the escapes of all bytes of a character.
+func beginsEscaped(uri, char string) bool {
+	for i := range len(char) {
+		if c, ok := octet(uri[min(3*i, len(uri)):]); !ok || c != char[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // run tries the longest run of characters first.

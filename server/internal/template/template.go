@@ -1,5 +1,5 @@
 // Package template matches URIs against URI templates (RFC 6570) and returns the values of
-// the variables.
+// the variables. A literal character that is not ASCII matches its escapes, as the RFC expands it, and itself.
 //
 // A template is compiled to a small automaton, so that the work of a match grows with the length of
 // the URI and with the number of variables, and with nothing else. The library that parses the
@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/yosida95/uritemplate/v3"
 )
@@ -21,7 +22,7 @@ const MaxLength = 4096
 
 // A Template is a compiled template. It is immutable and safe for concurrent use.
 type Template struct {
-	prefix string // common to all URIs that match
+	prefix string // common to all URIs that match; it is ASCII
 	suffix string // the same
 	start  *state
 	states int
@@ -40,7 +41,14 @@ func Parse(raw string) (*Template, error) {
 	}
 	t := &Template{}
 	t.prefix, _, _ = strings.Cut(raw, "{")
+	if end := strings.IndexFunc(t.prefix, isEscaped); end >= 0 {
+		t.prefix = t.prefix[:end]
+	}
 	t.suffix = raw[strings.LastIndexByte(raw, '}')+1:]
+	if last := strings.LastIndexFunc(t.suffix, isEscaped); last >= 0 {
+		_, size := utf8.DecodeRuneInString(t.suffix[last:])
+		t.suffix = t.suffix[last+size:]
+	}
 	var parts []part
 	for rest := raw[len(t.prefix):]; rest != ""; {
 		literal, expression, found := strings.Cut(rest, "{")
@@ -63,6 +71,10 @@ func Parse(raw string) (*Template, error) {
 	t.states = a.states
 	return t, nil
 }
+
+// isEscaped reports whether a character of a literal text is escaped in URIs (RFC 6570, section 3.1). The parser has refused those
+// of ASCII.
+func isEscaped(r rune) bool { return r >= utf8.RuneSelf }
 
 // Variables returns the names of the variables, in their order. The caller must not change it.
 func (t *Template) Variables() []string { return t.names }
