@@ -8,7 +8,7 @@ import (
 // A CompleteFunc proposes values for an argument of a prompt or a variable of a resource template
 // (specification: "Completion"). value is what the user has typed so far, decided has the values
 // of other arguments; both are untrusted. It returns the fitting values, the best first. The client
-// gets at most [mcp.MaxCompletions] of them, and their number.
+// gets at most [mcp.MaxCompletions] of them. If there are more, it also gets their number.
 //
 // Errors are treated as those of a [PromptHandler]. A CompleteFunc must be safe for concurrent use.
 type CompleteFunc func(ctx context.Context, call *Call, value string, decided map[string]string) ([]string, error)
