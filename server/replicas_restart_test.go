@@ -193,6 +193,7 @@ func TestTaskBeginsAgain(t *testing.T) {
 		require.Equal(t, ends, deadline, "the task does not live longer")
 		require.Equal(t, mcp.ErrRequestDone, again.call.Notify("notifications/x/y", nil), "its request is over")
 
+		require.Empty(t, r.logged("task.cancelled"), "the replica that was slower has begun nothing")
 		logged := r.logged("task.taken_over")
 		require.Len(t, logged, 1)
 		require.Equal(t, "work servertest 1 2", fmt.Sprint(logged[0].attrs["tool"], " ", logged[0].attrs["client"], " ",

@@ -27,8 +27,9 @@ type issuer struct {
 	budget    bucket     // for fetches that tokens cause
 	refreshes map[refresh]uint64
 	vain      vainKeys
-	failing   int   // fetches that have failed since the last one that did not
-	problem   error // of the last fetch, or nil
+	retired   vainKeys // key ids that have left the set a short time ago
+	failing   int      // fetches that have failed since the last one that did not
+	problem   error    // of the last fetch, or nil
 	// introspections is the outage of the issuer as far as tokens are concerned that it is asked about.
 	introspections outage
 }
@@ -62,7 +63,7 @@ var (
 )
 
 func newIssuer(s *ResourceServer, name string) *issuer {
-	return &issuer{name: name, s: s, refreshes: map[refresh]uint64{}, vain: vainKeys{}}
+	return &issuer{name: name, s: s, refreshes: map[refresh]uint64{}, vain: vainKeys{}, retired: vainKeys{}}
 }
 
 // lookup returns the keys that may have signed a token with a key id and an algorithm. If it does
@@ -129,11 +130,19 @@ func (i *issuer) notFound(id string) {
 }
 
 // askOnce lets key ids that were in the set until now cause a fetch before they are believed to be gone: during a rotation, a
-// cache in front of the issuer may have answered with older keys.
+// cache in front of the issuer may have answered with older keys. A key that comes and goes, because the caches disagree, does
+// so once in a while only.
 func (i *issuer) askOnce(ids []string) {
+	now := i.s.cfg.Now()
+	until := now.Add(2 * i.s.cfg.MinRefreshInterval)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, id := range ids {
+		if i.retired.has(id, now) {
+			i.vain.add(id, until, now)
+			continue
+		}
+		i.retired.add(id, until, now)
 		delete(i.vain, id)
 	}
 }

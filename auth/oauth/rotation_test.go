@@ -48,8 +48,8 @@ func TestStaleAnswerDuringARotation(t *testing.T) {
 	}
 }
 
-// A key that is gone indeed causes one fetch, however many clients go on with old tokens.
-func TestWithdrawnKeysAreAskedForOnce(t *testing.T) {
+// While clients go on with tokens of a key that is gone, the keys are fetched once in 2 × MinRefreshInterval because of it.
+func TestWithdrawnKeysAreAskedForNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		key, next := newSigner("k1", "ES256"), newSigner("k2", "ES256")
 		issuer := newIssuer(key, next)
@@ -58,10 +58,37 @@ func TestWithdrawnKeysAreAskedForOnce(t *testing.T) {
 		issuer.publish(next)
 		require.NoError(t, rs.Check(t.Context()))
 		fetches := issuer.fetches("/keys")
-		for n := range 90 {
+		for n := range 290 {
 			require.Equal(t, "token_signature", refusedFor(t, rs, bearer(key.sign(with(goodClaims(), jwt.MapClaims{"jti": n}), nil))).Reason)
 			time.Sleep(100 * time.Millisecond)
 		}
-		require.Equal(t, fetches+1, issuer.fetches("/keys"))
+		require.Equal(t, fetches+3, issuer.fetches("/keys"), "in 29 s")
+	})
+}
+
+// Two caches in front of the issuer have different keys and answer in turn. The tokens of the keys that come and go do not
+// cause a fetch each.
+func TestCachesThatDisagreeAreNotAskedForEachToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		key, next := newSigner("k1", "ES256"), newSigner("k2", "ES256")
+		issuer := newIssuer(key)
+		rs := newServer(t, issuer, func(c *oauth.Config) { c.MinRefreshInterval = 5 * time.Second })
+		require.NoError(t, rs.Check(t.Context()))
+		answers := 0
+		issuer.answer(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/keys" {
+				return false
+			}
+			answers++
+			_, _ = w.Write([]byte(`{"keys":[` + jwk([]*signer{key, next}[answers%2]) + `]}`))
+			return true
+		})
+		for n := range 600 {
+			for _, k := range []*signer{key, next} {
+				_, _ = rs.Authenticate(t.Context(), bearer(k.sign(with(goodClaims(), jwt.MapClaims{"jti": n}), nil)))
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.Less(t, answers, 40, "in a minute")
 	})
 }

@@ -253,6 +253,9 @@ var errUnjudged = errors.New("it could not be checked")
 
 // changed is called with the new record after each change, in any order.
 func (t *task) changed(rec *store.TaskRecord) {
+	if t.unclaimed.Load() {
+		return
+	}
 	if t.takenOver(rec) {
 		t.work.Cancel(&mcp.CancelError{Cause: mcp.CauseReplicaLost})
 		return

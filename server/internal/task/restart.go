@@ -112,7 +112,8 @@ func (s *Service) claim(ctx context.Context, shared *shared, t *task, old, next 
 	if s.here(t.id) != nil {
 		return errStillHere
 	}
-	s.enter(t) // before the lease, which is kept while tasks run here
+	t.unclaimed.Store(true) // what becomes of the task does not concern its handler, which has not begun
+	s.enter(t)              // before the lease, which is kept while tasks run here
 	if err := shared.lease.hold(ctx); err != nil {
 		return errors.Join(errAway, err)
 	}
@@ -124,8 +125,10 @@ func (s *Service) claim(ctx context.Context, shared *shared, t *task, old, next 
 	}
 	_, err = s.change(ctx, t.id, func(rec *store.TaskRecord) error {
 		if takenOver(rec, old.Runs, old.Replica) {
+			t.unclaimed.Store(true)
 			return errTakenOver
 		}
+		t.unclaimed.Store(false)
 		*rec = *nextRun(rec, t.replica)
 		return nil
 	})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -36,6 +37,7 @@ type task struct {
 	replica   string // the name of this process in the record
 	work      *session.Detached
 	stored    bool        // the record has what another run needs
+	unclaimed atomic.Bool // another replica may run the task instead: see Service.claim
 	limit     string      // the limit that sets the TTL, or ""
 	timer     *time.Timer // fires at the end of the TTL
 
