@@ -52,8 +52,7 @@ func (c *catalog) SessionMay(sess *session.Session) func(notify.Notification, no
 	}
 }
 
-// mayKnow decides whether a subscriber of as is told of a change. If a function of the program panics that says which
-// scopes are needed, the subscriber is not told: the goroutine tells others.
+// mayKnow decides whether a subscriber of as is told of a change. The subscriber is not told if ScopesFor panics.
 func (s *Server) mayKnow(c *caller, n notify.Notification, as notify.Topic) (may bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.core.Limits().NotifyTimeout)
 	defer cancel()

@@ -129,7 +129,7 @@ func contained(ctx context.Context, f func(context.Context) error) (err error) {
 // AddReadiness adds a check that must succeed while the server is ready, such as a ping of a
 // database. Each probe runs the checks one after the other. The name is in the answer to the
 // probe, in the log, and a label of vitrine_readiness_changes_total. It has 1 to 128 bytes, all of printable
-// characters. AddReadiness panics if the name has not, or if the check is nil.
+// characters. AddReadiness panics if the name is another one, or if the check is nil.
 func (s *Server) AddReadiness(name string, check func(context.Context) error) {
 	if err := checkName("readiness check", name); err != nil {
 		panic(fmt.Errorf("server: %w", err))

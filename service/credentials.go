@@ -19,7 +19,9 @@ func (f credentialFiles) Snapshot() *telemetry.Snapshot {
 	s.Credentials.Stale = map[string]bool{}
 	if f.certificates != nil {
 		s.Credentials.Stale[telemetry.CredentialsTLS] = f.certificates.Stale()
-		s.Credentials.CertificateExpiry = f.certificates.Value().mcp.Certificates[0].Leaf.NotAfter
+		if leaf := f.certificates.Value().mcp.Certificates[0].Leaf; leaf != nil { // GODEBUG=x509keypairleaf=0
+			s.Credentials.CertificateExpiry = leaf.NotAfter
+		}
 	}
 	if f.adminToken != nil {
 		s.Credentials.Stale[telemetry.CredentialsAdminToken] = f.adminToken.files.Stale()
@@ -30,9 +32,14 @@ func (f credentialFiles) Snapshot() *telemetry.Snapshot {
 	return s
 }
 
-// staleTokens reports whether an authenticator reads a file of tokens, and whether the present content of the
-// file is not in use. Of several authenticators one with such a file is enough.
+// staleTokens reports whether an authenticator, or one of those that it asks, reads a file of tokens, and whether the present
+// content of such a file is not in use.
 func staleTokens(by auth.Authenticator) (reads, stale bool) {
+	defer func() { // the authenticator may be the program's, and a scrape must not end the process
+		if recover() != nil {
+			reads, stale = true, true
+		}
+	}()
 	switch by := by.(type) {
 	case interface{ Stale() bool }: // such as local.Tokens
 		return true, by.Stale()

@@ -96,6 +96,17 @@ func TestScrapesAskTheAuthenticatorOfTheProgram(t *testing.T) {
 	}
 }
 
+// brokenFile is an authenticator of a program whose file is never told.
+type brokenFile struct{ fileOfTokens }
+
+func (*brokenFile) Stale() bool { panic("no file") }
+
+func TestScrapesSurviveAPanicOfTheAuthenticator(t *testing.T) {
+	r := start(t, server.New("testing", "1.2.3", server.WithAuthenticator(&brokenFile{})))
+	_, metrics := r.get(t, "/metrics")
+	require.Contains(t, metrics, `vitrine_credentials_stale_files{kind="tokens"} 1`)
+}
+
 // The gauge has the end of the certificate in use, also after a renewal that has a mistake and after one that has none.
 func TestScrapesTellWhenTheCertificateExpires(t *testing.T) {
 	a := newAuthority(t)

@@ -103,7 +103,7 @@ func counterMetrics() []*row {
 				r.with(fileFailed).add(s.StateKeys.Failed)
 			}),
 		counter(MetricAuthVerifications, "vitrine.auth.verifications", "{token}",
-			"Access tokens that were looked at, by how: they were verified before, here, or by their issuer.",
+			"Access tokens that were looked at, by how: they were verified or refused before, here, or by their issuer. Those of callers that have hung up do not count.",
 			later(authMethod()), later(closed("result", "vitrine.auth.result", []string{authAccepted, authRefused, authUnavailable}))).
 			from(func(s *Snapshot, r reading) {
 				for _, v := range s.Auth.Verifications {

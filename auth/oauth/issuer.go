@@ -30,7 +30,7 @@ type issuer struct {
 	retired   vainKeys // key ids that have left the set a short time ago
 	failing   int      // fetches that have failed since the last one that did not
 	problem   error    // of the last fetch, or nil
-	// introspections is the outage of the issuer as far as tokens are concerned that it is asked about.
+	// introspections is the outage of its introspection.
 	introspections outage
 }
 

@@ -35,13 +35,13 @@ type verifications struct {
 	took                           auth.LatencyRecorder
 }
 
-// add counts a verification. Neither a caller that has hung up nor a limit that was reached, which has a count of its own, is an
-// issuer that is not available: an operator is paged for that.
+// add counts a verification. An operator is paged if the issuer is not available. So a caller that has hung up does not count. A
+// caller that a limit has refused does: it was not served because the issuer is slow.
 func (v *verifications) add(took time.Duration, r *refusal) {
 	switch {
 	case r == nil:
 		v.accepted.Add(1)
-	case r.Reason == reasonUnavailable && (r.Limit != "" || errors.Is(r.Err, errAbandoned)):
+	case r.Reason == reasonUnavailable && errors.Is(r.Err, errAbandoned):
 	case r.Reason == reasonUnavailable:
 		v.unavailable.Add(1)
 	default:

@@ -12,7 +12,7 @@ import (
 
 // maxSmallProgram bounds the program of testdata/small, built as the container's is, in bytes:
 // a server and its telemetry, without exporters. A commit that raises the bound says what needs the room.
-const maxSmallProgram = 16_000_000
+const maxSmallProgram = 16_040_000
 
 // A program that exports nothing contains no exporter.
 func TestSmallProgramIsSmall(t *testing.T) {

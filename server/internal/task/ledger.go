@@ -238,7 +238,7 @@ func (g *ledger) forget(k *keptTask) *store.TaskRecord {
 		delete(g.callers, k.share.caller)
 	}
 	rec := k.rec
-	k.rec = nil // what is reserved for the task is released
+	k.rec = nil // a reservation for the task sees by this that the task is gone
 	return rec
 }
 

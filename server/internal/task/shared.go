@@ -87,7 +87,7 @@ func (s *shared) Load(ctx context.Context, id string) (*store.TaskRecord, error)
 
 // Update implements store.TaskStore.
 func (s *shared) Update(ctx context.Context, id string, change func(*store.TaskRecord) error) (*store.TaskRecord, error) {
-	var now *store.TaskRecord // the record after that, if the store has it
+	var now *store.TaskRecord // the record as it is in the store after the call, if that is known
 	var own error             // of the change
 	var made room
 	var held reservation
