@@ -35,7 +35,7 @@ func (f credentialFiles) Snapshot() *telemetry.Snapshot {
 // staleTokens reports whether an authenticator, or one of those that it asks, reads a file of tokens, and whether the present
 // content of such a file is not in use.
 func staleTokens(by auth.Authenticator) (reads, stale bool) {
-	defer func() { // the authenticator may be the program's, and a scrape must not end the process
+	defer func() { // of an authenticator of the program
 		if recover() != nil {
 			reads, stale = true, true
 		}
