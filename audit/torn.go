@@ -105,7 +105,7 @@ func (v *Verifier) settleEnd() {
 
 // incomplete reports whether a bad line at the end may be the beginning of a line.
 func (b *badLine) incomplete() bool {
-	if jsontext.Value(b.text).IsValid() {
+	if jsontext.Value(b.text).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) {
 		return false
 	}
 	return !b.whole || bytes.HasPrefix(b.text, []byte(lineStart)) || strings.HasPrefix(lineStart, string(b.text))

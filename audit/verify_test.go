@@ -154,7 +154,7 @@ func TestBadLinesAtTheEnd(t *testing.T) {
 		require.Empty(t, got.Faults, torn)
 		require.True(t, got.Torn, torn)
 	}
-	for _, bad := range []string{"x\n", "x\n{", lines[2][:len(lines[2])-3] + `x"}`, `{"time":"2026"}`, `{"time":"2026"}` + "\n" + `{"time":"1`} {
+	for _, bad := range []string{"x\n", "x\n{", strings.Replace(lines[2], "echo", "ech\xff", 1) + "\n", `{"time":"2026","time":"2026"}` + "\n", lines[2][:len(lines[2])-3] + `x"}`, `{"time":"2026"}`, `{"time":"2026"}` + "\n" + `{"time":"1`} {
 		require.NotEmpty(t, verifyText(t, text+bad).Faults, bad)
 	}
 }

@@ -29,7 +29,8 @@ type Principal struct {
 	Scopes []string
 	// Actors are the parties that act for the subject, the nearest first (RFC 8693, act).
 	Actors []string
-	// Expires is the time at which the credentials expire; zero means never.
+	// Expires is the time until which the credentials are accepted; zero means for ever. An authenticator may add
+	// the difference that it allows between clocks.
 	Expires time.Time
 	// Claims are further statements of the issuer.
 	Claims map[string]any

@@ -24,7 +24,7 @@ func (i *issuer) abandoned(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", errAbandoned, err)
 }
 
-// An outage is the time in which an issuer cannot be asked about tokens. The zero value is none. The issuer's lock guards it.
+// An outage is a time in which introspections fail. The zero value is none. The issuer's lock guards it.
 type outage struct {
 	failed int       // introspections
 	last   time.Time // when the last of them failed

@@ -40,6 +40,8 @@ func join(t *testing.T) *joined {
 		Store: j.shared.Store(), Core: core, Logger: slog.New(slog.DiscardHandler), Timeout: time.Second, MaxPending: 10,
 		Changed: func(c Change) { j.changed = append(j.changed, c) }, Missed: func() { j.missed.Add(1) },
 	})
+	synctest.Wait()
+	require.EqualValues(t, 1, j.missed.Swap(0), "it begins to listen")
 	core.ServeElsewhere(j.Link, func(*session.Session, session.SharedState) {})
 	s, _, refused := core.Open(&session.Conn{Transport: "http"}, "id")
 	require.Nil(t, refused)

@@ -253,7 +253,7 @@ var errUnjudged = errors.New("it could not be checked")
 
 // changed is called with the new record after each change, in any order.
 func (t *task) changed(rec *store.TaskRecord) {
-	if t.unclaimed.Load() {
+	if t.isClaiming(rec) {
 		return
 	}
 	if t.takenOver(rec) {

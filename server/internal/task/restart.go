@@ -112,8 +112,8 @@ func (s *Service) claim(ctx context.Context, shared *shared, t *task, old, next 
 	if s.here(t.id) != nil {
 		return errStillHere
 	}
-	t.unclaimed.Store(true) // what becomes of the task does not concern its handler, which has not begun
-	s.enter(t)              // before the lease, which is kept while tasks run here
+	t.claiming = true
+	s.enter(t) // before the lease, which is kept while tasks run here
 	if err := shared.lease.hold(ctx); err != nil {
 		return errors.Join(errAway, err)
 	}
@@ -125,10 +125,8 @@ func (s *Service) claim(ctx context.Context, shared *shared, t *task, old, next 
 	}
 	_, err = s.change(ctx, t.id, func(rec *store.TaskRecord) error {
 		if takenOver(rec, old.Runs, old.Replica) {
-			t.unclaimed.Store(true)
 			return errTakenOver
 		}
-		t.unclaimed.Store(false)
 		*rec = *nextRun(rec, t.replica)
 		return nil
 	})
@@ -139,8 +137,32 @@ func (s *Service) claim(ctx context.Context, shared *shared, t *task, old, next 
 	}
 	if err != nil {
 		shared.drop(t.id)
+		return err
 	}
-	return err
+	t.claimed()
+	return nil
+}
+
+// isClaiming reports whether this replica does not know yet that it runs the task. It keeps the record for claimed then: if
+// another replica runs the task, that is no concern of the handler, which has not begun.
+func (t *task) isClaiming(rec *store.TaskRecord) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.claiming && (t.heard == nil || rec.Revision >= t.heard.Revision) {
+		t.heard = rec
+	}
+	return t.claiming
+}
+
+// claimed notes that this replica runs the task.
+func (t *task) claimed() {
+	t.mu.Lock()
+	rec := t.heard
+	t.claiming, t.heard = false, nil
+	t.mu.Unlock()
+	if rec != nil {
+		t.changed(rec)
+	}
 }
 
 // settle finds out what has become of a change of a task to which the store did not answer. It makes an empty change,

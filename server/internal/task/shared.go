@@ -187,7 +187,7 @@ func (g *ledger) note(rec *store.TaskRecord) (made room) {
 	return made
 }
 
-// outdates reports whether the ledger has heard of a later change than rec, or has an end that is not stored yet.
+// outdates reports whether the ledger knows more than rec says: a later change, or an end that is not stored yet.
 func (k *keptTask) outdates(rec *store.TaskRecord) bool {
 	return k.ended != nil && !rec.Status.Terminal() || k.rec.Revision > rec.Revision || k.rec.Runs > 1 && k.rec.Runs > rec.Runs
 }

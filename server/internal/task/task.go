@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -37,11 +36,12 @@ type task struct {
 	replica   string // the name of this process in the record
 	work      *session.Detached
 	stored    bool        // the record has what another run needs
-	unclaimed atomic.Bool // another replica may run the task instead: see Service.claim
 	limit     string      // the limit that sets the TTL, or ""
 	timer     *time.Timer // fires at the end of the TTL
 
-	mu       sync.Mutex // guards the rest
+	mu       sync.Mutex        // guards the rest
+	claiming bool              // another replica may run the task instead: see Service.claim
+	heard    *store.TaskRecord // the latest record of the task meanwhile, or nil
 	seen     mcp.TaskStatus
 	revision int64              // of the record that had the status seen
 	waiting  map[string]*waiter // questions without an answer
