@@ -22,8 +22,8 @@ type tornLines struct {
 	bytes int
 }
 
-// maxTorn bounds the memory of the bad lines that a verification keeps, in bytes, and tornBytes is what it counts for
-// each beside its text. Beyond it the oldest are faults.
+// maxTorn bounds the memory of the bad lines that a verification keeps, in bytes. If there are more, the oldest are faults. A
+// line counts with its text and tornBytes.
 const (
 	maxTorn   = 32 << 20
 	tornBytes = 256

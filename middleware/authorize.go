@@ -24,8 +24,9 @@ import (
 // have no scopes; a policy can demand them ([auth.NeedScopes]).
 //
 // Methods of the protocol without an item are not asked about, all other methods are. A request is refused as one with
-// invalid params if the policies cannot be asked about it: a member that says what is used has a wrong type, or servers
-// may read it differently, because it is there twice or with other letters than the protocol has ("Ref").
+// invalid params if the policies cannot be asked about it: a member that says what is subscribed to or completed has a wrong
+// type, or servers may read it differently, because it is there twice or with other letters than the protocol has ("Ref"). The
+// name and the URI of other requests are those of [Request.Target].
 //
 // [server.WithPolicy]: https://pkg.go.dev/github.com/vitrine-mcp/vitrine/server#WithPolicy
 func Authorize(c auth.Challenger, policies ...auth.Policy) Middleware {

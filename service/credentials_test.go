@@ -96,7 +96,7 @@ func TestScrapesAskTheAuthenticatorOfTheProgram(t *testing.T) {
 	}
 }
 
-// brokenFile is an authenticator of a program whose file is never told.
+// brokenFile is an authenticator that panics when it is asked for the state of its file.
 type brokenFile struct{ fileOfTokens }
 
 func (*brokenFile) Stale() bool { panic("no file") }

@@ -45,8 +45,8 @@ type tail struct {
 	open       bool     // the file does not end with a newline
 }
 
-// readTail reads the end of a file. If its last maxTail bytes have no complete line, the last of the others stands for it: the
-// chain does not know it, and the log says that another chain begins.
+// readTail reads the end of a file. If its last maxTail bytes have no complete line, it returns the last incomplete one as the
+// line. The code of that is wrong, so another chain begins, with a warning.
 func readTail(name string) (t tail, err error) {
 	file, err := Open(name)
 	if err != nil {

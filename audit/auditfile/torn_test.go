@@ -159,7 +159,7 @@ func TestKillAcrossARotation(t *testing.T) {
 	}
 }
 
-// The process names the incomplete lines, so that nobody can change or remove them, or add one.
+// The process names the incomplete lines, so that nobody can change them, remove some of them, or add one.
 func TestChangedIncompleteLinesAreFound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	record(t, Config{Path: path}, 3, nil)

@@ -30,7 +30,7 @@ type issuer struct {
 	retired   vainKeys // key ids that have left the set a short time ago
 	failing   int      // fetches that have failed since the last one that did not
 	problem   error    // of the last fetch, or nil
-	// introspections is the outage of its introspection.
+	// introspections says whether introspections at this issuer fail.
 	introspections outage
 }
 
@@ -130,8 +130,8 @@ func (i *issuer) notFound(id string) {
 }
 
 // askOnce lets key ids that were in the set until now cause a fetch before they are believed to be gone: during a rotation, a
-// cache in front of the issuer may have answered with older keys. A key that comes and goes, because the caches disagree, does
-// so once in a while only.
+// cache in front of the issuer may have answered with older keys. A key that comes and goes, because the caches disagree,
+// causes one such fetch in 2 × MinRefreshInterval.
 func (i *issuer) askOnce(ids []string) {
 	now := i.s.cfg.Now()
 	until := now.Add(2 * i.s.cfg.MinRefreshInterval)

@@ -103,12 +103,18 @@ func faultOf(err error) string {
 	text := "it cannot be decoded"
 	if f, ok := errors.AsType[answerFault](err); ok {
 		text = cmp.Or(f.discreet, f.text)
-	} else if rpc, ok := mcp.AsError(err); ok { // of a limit
+	} else if rpc, ok := mcp.AsError(err); ok && ofALimit(rpc) {
 		text = rpc.Message
 	} else if semantic, ok := errors.AsType[*json.SemanticError](err); ok && kinds[semantic.JSONKind] != "" && semantic.GoType != nil {
 		text = fmt.Sprintf("%s cannot be decoded as %v", kinds[semantic.JSONKind], semantic.GoType)
 	}
 	return logline.Printable(text, maxFault)
+}
+
+// ofALimit reports whether an error is about a limit. Errors of the program may repeat parts of the answer.
+func ofALimit(err *mcp.Error) bool {
+	data, _ := err.Data.(mcp.ErrorData)
+	return data.Limit != ""
 }
 
 // kinds are the words for the kinds of JSON values.
